@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The contract between vpmu.sys and user mode. docs/windows.md explains it call by call.
+ *
+ * All requests are METHOD_BUFFERED. A structure that carries anything begins with vpmu_header; a
+ * caller sets size and version in what it hands over and checks them in what it gets back. Input
+ * must have exactly the length of its structure, output at least that. A request that fails gives
+ * no output and changes nothing.
+ *
+ *   STATUS_INVALID_DEVICE_REQUEST  no such code
+ *   STATUS_INVALID_PARAMETER       input length, size field, reserved field, or a value
+ *   STATUS_REVISION_MISMATCH       version field
+ *   STATUS_BUFFER_TOO_SMALL        output length
+ *   STATUS_DEVICE_BUSY             another handle owns the counters
+ *   STATUS_INVALID_DEVICE_STATE    the request does not fit what the counters are doing
+ *   anything else                  the kernel's own answer, passed on: HalAllocateHardwareCounters,
+ *                                  KeSetHardwareCounterConfiguration
+ *
+ * A counter is named by its index for the HAL: general-purpose counter i is i, Intel's fixed
+ * counter i is 32 + i. A set of counters is a mask over these indices.
+ */
+#ifndef VPMU_IOCTL_H
+#define VPMU_IOCTL_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "vpmu/abi.h"
+
+#define VPMU_IOCTL_VERSION 1u
+
+#define VPMU_KERNEL_DEVICE u"\\Device\\vpmu"
+#define VPMU_KERNEL_LINK u"\\DosDevices\\vpmu"
+#define VPMU_USER_PATH u"\\\\.\\vpmu"
+
+#define VPMU_MAX_COUNTERS 24u /* the driver drives no more at once */
+#define VPMU_MAX_CHECKS 48u   /* two events for each of them */
+#define VPMU_MAX_PROFILED 16u /* MAX_HW_COUNTERS */
+#define VPMU_FIRST_FIXED 32u
+#define VPMU_NONE 0xffffffffu
+
+/* CTL_CODE(FILE_DEVICE_UNKNOWN, 0x800 + function, METHOD_BUFFERED, access) */
+#define VPMU_ACCESS_READ 1u
+#define VPMU_ACCESS_WRITE 3u
+#define VPMU_CODE(function, access) (0x22u << 16 | (access) << 14 | (0x800u + (function)) << 2)
+
+enum vpmu_ioctl_code {
+#define VPMU_IOCTL(name, function, access, in, out)                                                \
+    VPMU_IOCTL_##name = VPMU_CODE(function, VPMU_ACCESS_##access),
+#include "ioctls.def"
+#undef VPMU_IOCTL
+};
+
+enum vpmu_event_id {
+#define VPMU_EVENT(id, name, intel, bit, fixed, amd) VPMU_EVENT_##id,
+#include "events.def"
+#undef VPMU_EVENT
+    VPMU_EVENTS,
+    VPMU_EVENT_RAW = 0xff, /* the event select bits are given by the caller */
+};
+
+enum vpmu_vendor { VPMU_VENDOR_OTHER = 0, VPMU_VENDOR_INTEL = 1, VPMU_VENDOR_AMD = 2 };
+enum vpmu_owner { VPMU_OWNER_NONE = 0, VPMU_OWNER_YOU = 1, VPMU_OWNER_ANOTHER = 2 };
+
+#define VPMU_LAYOUT(name, bytes)                                                                   \
+    static_assert(sizeof(struct name) == (bytes), #name " is not " #bytes " bytes")
+#define VPMU_FIELD(name, field, at)                                                                \
+    static_assert(offsetof(struct name, field) == (at), #name "." #field " is not at " #at)
+
+struct vpmu_header {
+    uint32_t size;    /* of the whole structure, in bytes */
+    uint32_t version; /* VPMU_IOCTL_VERSION */
+};
+VPMU_LAYOUT(vpmu_header, 8);
+
+/* INFO: what this system has. Needs no input, so that any caller can learn the version first. */
+struct vpmu_info {
+    struct vpmu_header header;
+    uint32_t driver_version; /* major << 16 | minor */
+    uint32_t os_build;       /* lists are honoured from build 18362 on */
+    uint32_t vendor;         /* enum vpmu_vendor */
+    uint32_t pmu_version;    /* CPUID.0AH:EAX[7:0]; AMD: 2 with PerfMonV2, else 1 */
+    uint32_t gp_counters;    /* as CPUID enumerates them: 0 when there is no PMU */
+    uint32_t fixed_counters;
+    uint32_t gp_width; /* bits; a value is counted modulo 2^width */
+    uint32_t fixed_width;
+    uint32_t processors; /* active ones, numbered 0 to processors - 1 */
+    uint32_t events;     /* EVENT answers for 0 to events - 1 */
+    uint32_t owner;      /* enum vpmu_owner */
+    uint32_t reserved;
+    uint64_t held;    /* the counters that the driver holds */
+    uint64_t running; /* those of them that are started */
+};
+VPMU_FIELD(vpmu_info, held, 56);
+VPMU_LAYOUT(vpmu_info, 72);
+
+/* EVENT: one row of the event table. */
+struct vpmu_event_request {
+    struct vpmu_header header;
+    uint32_t event; /* enum vpmu_event_id */
+    uint32_t reserved;
+};
+VPMU_LAYOUT(vpmu_event_request, 16);
+
+struct vpmu_event {
+    struct vpmu_header header;
+    uint32_t event;
+    uint32_t available; /* 1: this processor says that it can count it */
+    uint32_t config;    /* umask << 8 | event code, or VPMU_NONE */
+    uint32_t fixed;     /* the fixed counter's index that counts it, or VPMU_NONE */
+    char name[32];      /* ends in a zero */
+};
+VPMU_FIELD(vpmu_event, name, 24);
+VPMU_LAYOUT(vpmu_event, 56);
+
+/* ACQUIRE: take counters. GRANT: how the last ACQUIRE went, also when it was refused. */
+enum {
+    VPMU_ACQUIRE_WHOLE = 1, /* the whole PMU, as before 1903 */
+};
+
+struct vpmu_acquire_request {
+    struct vpmu_header header;
+    uint64_t counters; /* those wanted; 0: all that are free */
+    uint32_t flags;    /* VPMU_ACQUIRE_WHOLE */
+    uint32_t reserved;
+};
+VPMU_FIELD(vpmu_acquire_request, counters, 8);
+VPMU_LAYOUT(vpmu_acquire_request, 24);
+
+enum {
+    VPMU_GRANT_WHOLE = 1,    /* by one whole-PMU allocation */
+    VPMU_GRANT_OVERFLOW = 2, /* with the overflow interrupt: sampling is possible */
+};
+
+struct vpmu_grant {
+    struct vpmu_header header;
+    uint64_t granted;         /* the counters now held by this allocation */
+    uint64_t probed;          /* those that were asked for one by one */
+    int32_t allocate_status;  /* of the allocation that holds them */
+    uint32_t flags;           /* VPMU_GRANT_... */
+    int32_t probe_status[64]; /* by index; valid where `probed` has the bit */
+};
+VPMU_FIELD(vpmu_grant, granted, 8);
+VPMU_FIELD(vpmu_grant, allocate_status, 24);
+VPMU_FIELD(vpmu_grant, probe_status, 32);
+VPMU_LAYOUT(vpmu_grant, 288);
+
+/* PROGRAM: what a held, stopped counter counts on every processor; its value becomes 0. */
+enum {
+    VPMU_COUNT_USER = 1,
+    VPMU_COUNT_KERNEL = 2,
+};
+
+#define VPMU_MAX_PERIOD 0x7fffffffu /* a legacy write to a counter is 32 bits, sign-extended */
+
+struct vpmu_program_request {
+    struct vpmu_header header;
+    uint32_t counter; /* index */
+    uint32_t event;   /* enum vpmu_event_id */
+    uint32_t flags;   /* VPMU_COUNT_..., at least one */
+    uint32_t config;  /* VPMU_EVENT_RAW: event, umask, edge, invert and counter mask; else 0 */
+    uint64_t period;  /* a PMI after so many events, 1 to VPMU_MAX_PERIOD; 0: none */
+};
+VPMU_FIELD(vpmu_program_request, period, 24);
+VPMU_LAYOUT(vpmu_program_request, 32);
+
+/* START and STOP, on every processor. */
+struct vpmu_counters_request {
+    struct vpmu_header header;
+    uint64_t counters; /* held and programmed ones */
+};
+VPMU_LAYOUT(vpmu_counters_request, 16);
+
+/* READ: the counters of one processor. */
+struct vpmu_processor_request {
+    struct vpmu_header header;
+    uint32_t processor;
+    uint32_t reserved;
+};
+VPMU_LAYOUT(vpmu_processor_request, 16);
+
+struct vpmu_value {
+    uint32_t counter;   /* index */
+    uint32_t event;     /* enum vpmu_event_id, or VPMU_NONE if not programmed */
+    uint32_t state;     /* enum vpmu_counter_state; GRANTED until VERIFY has looked */
+    uint32_t config;    /* umask << 8 | event code and so on */
+    uint64_t value;     /* events since PROGRAM */
+    uint64_t period;    /* 0: not sampling */
+    uint64_t overflows; /* periods that have ended, each by one PMI */
+};
+VPMU_FIELD(vpmu_value, value, 16);
+VPMU_LAYOUT(vpmu_value, 40);
+
+struct vpmu_reading {
+    struct vpmu_header header;
+    uint32_t processor;
+    uint32_t count;         /* valid entries of `values`, in the order of their indices */
+    uint64_t tsc;           /* when they were read */
+    uint64_t pmis;          /* calls of the overflow handler on this processor since ACQUIRE */
+    uint64_t foreign_pmis;  /* those with a handle that is not ours */
+    uint64_t overflow_bits; /* of the last call */
+    uint32_t pmi_irql;      /* at the last call */
+    uint32_t reserved;
+    struct vpmu_value values[VPMU_MAX_COUNTERS];
+};
+VPMU_FIELD(vpmu_reading, tsc, 16);
+VPMU_FIELD(vpmu_reading, pmi_irql, 48);
+VPMU_FIELD(vpmu_reading, values, 56);
+VPMU_LAYOUT(vpmu_reading, 1016);
+
+/* PROFILE: which held counters the kernel reads at each context switch of a profiled thread. */
+enum {
+    VPMU_PROFILE_USER_RDPMC = 1, /* CR4.PCE on every processor: RDPMC works in user mode */
+};
+
+struct vpmu_profile_request {
+    struct vpmu_header header;
+    uint64_t counters; /* at most VPMU_MAX_PROFILED; 0 empties the configuration */
+    uint32_t flags;    /* VPMU_PROFILE_... */
+    uint32_t reserved;
+};
+VPMU_LAYOUT(vpmu_profile_request, 24);
+
+struct vpmu_profile {
+    struct vpmu_header header;
+    uint32_t count; /* as KeQueryHardwareCounterConfiguration gives them back */
+    uint32_t reserved;
+    uint64_t selectors[VPMU_MAX_PROFILED]; /* for RDPMC */
+};
+VPMU_FIELD(vpmu_profile, selectors, 16);
+VPMU_LAYOUT(vpmu_profile, 144);
+
+/*
+ * VERIFY: do a known piece of work on one processor with each held counter, and compare. No counter
+ * may be running; afterwards all that were programmed start again from 0.
+ */
+#define VPMU_MAX_ITERATIONS 1000000u /* interrupts are off while one piece of work runs */
+
+struct vpmu_verify_request {
+    struct vpmu_header header;
+    uint32_t processor;
+    uint32_t iterations; /* 1 to VPMU_MAX_ITERATIONS */
+};
+VPMU_LAYOUT(vpmu_verify_request, 16);
+
+enum {
+    VPMU_CHECK_EXACT = 1,          /* `expected` is the count; otherwise the least plausible one */
+    VPMU_CHECK_NOT_ENUMERATED = 2, /* CPUID does not list the counter */
+    VPMU_CHECK_FAULT = 4,          /* its registers fault */
+    VPMU_CHECK_NOT_KEPT = 8,       /* its control register drops what is written */
+    VPMU_CHECK_GLOBAL_CLEAR = 16,  /* its bit in GLOBAL_CTRL was clear; the driver set it */
+    VPMU_CHECK_RDPMC_FAULT = 32,   /* RDPMC faults, so thread profiling would crash the system */
+    VPMU_CHECK_RDPMC_WRONG = 64,   /* RDPMC and RDMSR disagree */
+    VPMU_CHECK_NO_EVENT = 128,     /* CPUID says that the event is not available */
+};
+
+struct vpmu_check {
+    uint32_t counter;  /* index */
+    uint32_t event;    /* enum vpmu_event_id */
+    uint32_t state;    /* enum vpmu_counter_state */
+    uint32_t flags;    /* VPMU_CHECK_... */
+    uint64_t expected; /* events */
+    uint64_t counted;
+    uint64_t rdpmc;
+};
+VPMU_FIELD(vpmu_check, expected, 16);
+VPMU_LAYOUT(vpmu_check, 40);
+
+struct vpmu_verification {
+    struct vpmu_header header;
+    uint32_t processor;
+    uint32_t count;       /* valid entries of `checks` */
+    uint64_t global_ctrl; /* as found, 0 where there is none */
+    uint64_t not_backed;  /* the held counters of which no event is backed */
+    struct vpmu_check checks[VPMU_MAX_CHECKS];
+};
+VPMU_FIELD(vpmu_verification, global_ctrl, 16);
+VPMU_FIELD(vpmu_verification, checks, 32);
+VPMU_LAYOUT(vpmu_verification, 1952);
+
+#endif
