@@ -5,7 +5,7 @@
  * All requests are METHOD_BUFFERED. A structure that carries anything begins with vpmu_header; a
  * caller sets size and version in what it hands over and checks them in what it gets back. Input
  * must have exactly the length of its structure, output at least that. A request that fails gives
- * no output and changes nothing.
+ * no output.
  *
  *   STATUS_INVALID_DEVICE_REQUEST  no such code
  *   STATUS_INVALID_PARAMETER       input length, size field, reserved field, or a value
@@ -13,6 +13,9 @@
  *   STATUS_BUFFER_TOO_SMALL        output length
  *   STATUS_DEVICE_BUSY             another handle owns the counters
  *   STATUS_INVALID_DEVICE_STATE    the request does not fit what the counters are doing
+ *   STATUS_NOT_SUPPORTED           an event that this processor does not offer; sampling without an
+ *                                  overflow interrupt
+ *   STATUS_IO_DEVICE_ERROR         a register of the counter faults
  *   anything else                  the kernel's own answer, passed on: HalAllocateHardwareCounters,
  *                                  KeSetHardwareCounterConfiguration
  *
@@ -159,11 +162,12 @@ struct vpmu_program_request {
     uint32_t counter; /* index */
     uint32_t event;   /* enum vpmu_event_id */
     uint32_t flags;   /* VPMU_COUNT_..., at least one */
-    uint32_t config;  /* VPMU_EVENT_RAW: event, umask, edge, invert and counter mask; else 0 */
-    uint64_t period;  /* a PMI after so many events, 1 to VPMU_MAX_PERIOD; 0: none */
+    uint32_t reserved;
+    uint64_t config; /* VPMU_EVENT_RAW: event, umask, edge, invert and counter mask; else 0 */
+    uint64_t period; /* a PMI after so many events, 1 to VPMU_MAX_PERIOD; 0: none */
 };
-VPMU_FIELD(vpmu_program_request, period, 24);
-VPMU_LAYOUT(vpmu_program_request, 32);
+VPMU_FIELD(vpmu_program_request, config, 24);
+VPMU_LAYOUT(vpmu_program_request, 40);
 
 /* START and STOP, on every processor. */
 struct vpmu_counters_request {
@@ -181,16 +185,17 @@ struct vpmu_processor_request {
 VPMU_LAYOUT(vpmu_processor_request, 16);
 
 struct vpmu_value {
-    uint32_t counter;   /* index */
-    uint32_t event;     /* enum vpmu_event_id, or VPMU_NONE if not programmed */
-    uint32_t state;     /* enum vpmu_counter_state; GRANTED until VERIFY has looked */
-    uint32_t config;    /* umask << 8 | event code and so on */
+    uint32_t counter; /* index */
+    uint32_t event;   /* enum vpmu_event_id, or VPMU_NONE if not programmed */
+    uint32_t state;   /* enum vpmu_counter_state; GRANTED until VERIFY has looked */
+    uint32_t reserved;
+    uint64_t config;    /* umask << 8 | event code and so on */
     uint64_t value;     /* events since PROGRAM */
     uint64_t period;    /* 0: not sampling */
-    uint64_t overflows; /* periods that have ended, each by one PMI */
+    uint64_t overflows; /* periods that have ended */
 };
-VPMU_FIELD(vpmu_value, value, 16);
-VPMU_LAYOUT(vpmu_value, 40);
+VPMU_FIELD(vpmu_value, config, 16);
+VPMU_LAYOUT(vpmu_value, 48);
 
 struct vpmu_reading {
     struct vpmu_header header;
@@ -207,7 +212,7 @@ struct vpmu_reading {
 VPMU_FIELD(vpmu_reading, tsc, 16);
 VPMU_FIELD(vpmu_reading, pmi_irql, 48);
 VPMU_FIELD(vpmu_reading, values, 56);
-VPMU_LAYOUT(vpmu_reading, 1016);
+VPMU_LAYOUT(vpmu_reading, 1208);
 
 /* PROFILE: which held counters the kernel reads at each context switch of a profiled thread. */
 enum {
