@@ -245,8 +245,8 @@ enum vpmu_cause {
     VPMU_CAUSE_REPEATED_RESOURCE, /* position, type */
     VPMU_CAUSE_NO_HANDLER,        /* position, type */
     VPMU_CAUSE_ZERO_THRESHOLD,    /* position, type */
-    VPMU_CAUSE_NO_SUCH_COUNTER,   /* processor, index */
-    VPMU_CAUSE_UNSUPPORTED,       /* type; processor unless no processor has it */
+    VPMU_CAUSE_NO_SUCH_COUNTER,   /* index; processor unless none has it */
+    VPMU_CAUSE_UNSUPPORTED,       /* type; processor unless none has it */
     VPMU_CAUSE_HELD,              /* processor, index, lease, holder */
     VPMU_CAUSE_WHOLE_HELD,        /* the whole PMU is held: lease, holder */
     VPMU_CAUSE_PARTS_HELD, /* the whole PMU is wanted, the oldest part is held: lease, holder */

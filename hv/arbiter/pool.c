@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Slots of fixed arrays: set-up is O(1), memory that was never used is never touched. */
+#include "arbiter_internal.h"
+
+void arb_pool_init(struct pool *pool, uint32_t limit)
+{
+    pool->free = NIL;
+    pool->fresh = 0;
+    pool->used = 0;
+    pool->limit = limit;
+}
+
+uint32_t arb_pool_take(struct pool *pool)
+{
+    uint32_t slot = pool->free;
+
+    pool->used++;
+    if (slot == NIL)
+        return pool->fresh++;
+    pool->free = pool->next[slot];
+    return slot;
+}
+
+void arb_pool_put(struct pool *pool, uint32_t slot)
+{
+    pool->used--;
+    pool->next[slot] = pool->free;
+    pool->free = slot;
+}
