@@ -56,7 +56,7 @@ static void add_events(struct pmu *pmu, uint32_t length, uint32_t unavailable)
 #define VPMU_EVENT(id, name, intel, bit, fixed, amd)                                               \
     pmu->event[VPMU_EVENT_##id] = (struct pmu_event){                                              \
         .config = (intel),                                                                         \
-        .available = (bit) < length && !(unavailable >> (bit)&1),                                  \
+        .available = (bit) < length && !(unavailable >> (bit) & 1),                                \
     };
 #include "events.def"
 #undef VPMU_EVENT
