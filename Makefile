@@ -64,6 +64,7 @@ export UNIT_TESTS FUZZ_TARGETS FREESTANDING
 #@ Variables
 #: BUILD        the build folder (build)
 #: SETUP=no     install nothing
+#: V=1          show the compiler's command lines
 #: QEMU_SRC     an unpacked QEMU source tree of yours, in place of Debian's
 #: VPMU_CACHE   keeps QEMU's source and builds (~/.cache/vpmu if that folder exists, else below BUILD)
 
@@ -95,7 +96,10 @@ setup-%:
 
 $(BUILD)/free/%.o: %.c Makefile | setup-base
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_LIB) -O2 -ffreestanding -c -o $@ $<
+	$(call run,CC,$@) $(CC) $(CFLAGS_LIB) -O2 -ffreestanding -c -o $@ $<
+
+# run(WHAT, file): a short line in place of the command, which V=1 shows.
+run = $(if $(V),,@echo "  $(1) $(2:$(BUILD)/%=%)";)
 
 # BINARY_RULES(its variables, binary, compiler and flags, set-up group). Each binary has objects of
 # its own: objects of different flags never mix.
@@ -104,10 +108,10 @@ objects = $(patsubst %.c,$(BUILD)/obj/$(1)/%.o,$($(1)_SRC))
 define BINARY_RULES
 $(2): $(call objects,$(1))
 	@mkdir -p $$(@D)
-	$(3) -o $$@ $$^ $$($(1)_LIBS)
+	$$(call run,LD,$$@) $(3) -o $$@ $$^ $$($(1)_LIBS)
 $(BUILD)/obj/$(1)/%.o: %.c Makefile | setup-$(4)
 	@mkdir -p $$(@D)
-	$(3) $(CFLAGS_LIB) $$($(1)_CFLAGS) -c -o $$@ $$<
+	$$(call run,CC,$$@) $(3) $(CFLAGS_LIB) $$($(1)_CFLAGS) -c -o $$@ $$<
 -include $(patsubst %.o,%.d,$(call objects,$(1)))
 endef
 
