@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
+UNIT_TESTS += arbiter
+unit_arbiter_SRC := $(wildcard tests/unit/arbiter_*.c) $(wildcard hv/arbiter/*.c)
+unit_arbiter_CFLAGS := -Wno-missing-field-initializers # table rows end where nothing more is to say
