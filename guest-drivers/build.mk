@@ -62,7 +62,7 @@ driver_host_SRC := $(filter-out %/driver.c %/os.c %/memory.c,$(wildcard guest-dr
 
 UNIT_TESTS += driver
 unit_driver_SRC := $(filter-out %/driver_fake.c,$(wildcard tests/unit/driver_*.c)) $(driver_host_SRC)
-unit_driver_CFLAGS := $(DRIVERS_INCLUDE)
+unit_driver_CFLAGS := $(DRIVERS_INCLUDE) -D_GNU_SOURCE
 
 FUZZ_TARGETS += ioctl
 fuzz_ioctl_SRC := tests/fuzz/ioctl.c $(driver_host_SRC)
