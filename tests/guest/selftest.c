@@ -5,7 +5,10 @@
 #include "libc.h"
 #include "memory.h"
 #include "multiboot.h"
+#include "pmu.h"
+#include "programs.h"
 #include "report.h"
+#include "step.h"
 #include "trap.h"
 #include "x86.h"
 
@@ -103,6 +106,36 @@ static void test_user(void)
     map_page(TRIAL_PAGE, 0, 0);
 }
 
+static uint64_t step_kernel_spin(uint64_t n)
+{
+    return spin(n);
+}
+
+/* The oracle, over a loop that can be counted by hand, and a REP that is one instruction. */
+static void test_step(void)
+{
+    static uint64_t rips[8];
+    struct step_trace trace = {.rips = rips, .size = ARRAY_SIZE(rips)};
+    uint64_t start = (uintptr_t)spin;
+    struct step_counts c = step_user(spin, 50, &trace);
+
+    report_equal(c.insns, SPIN_INSNS(50), "stepping in ring 3: instructions");
+    report_equal(c.branches, SPIN_BRANCHES(50), "stepping in ring 3: branches");
+    report_equal(c.cond, SPIN_COND_BRANCHES(50), "stepping in ring 3: conditional branches");
+    report_equal(trace.length, ARRAY_SIZE(rips), "trace: is full");
+    report(rips[0] == start && rips[2] == start && rips[1] > start && rips[3] == rips[1],
+           "trace: addresses");
+
+    step_user(spin, 1, &trace);
+    report_equal(trace.length, SPIN_INSNS(1) + 1, "trace: whole");
+    c = step_kernel(step_kernel_spin, 50, start, rips[2], NULL);
+    report_equal(c.insns, SPIN_INSNS(50) - 1, "stepping in ring 0, up to RET");
+
+    c = step_user(program_strings, 1, NULL);
+    report(c.insns > 100 && c.branches > c.cond, "stepping over strings: %lu", c.insns);
+    report_equal(step_user(program_strings, 1, NULL).insns, c.insns, "the same again");
+}
+
 static uint64_t user_add(uint64_t arg)
 {
     return arg + this_cpu()->id;
@@ -140,5 +173,6 @@ void guest_main(void)
     test_fix_up();
     test_interrupts();
     test_user();
+    test_step();
     test_cpus();
 }

@@ -51,11 +51,21 @@ void apic_send_startup(unsigned id, uint32_t page)
     send(id, APIC_DELIVERY_STARTUP | page >> 12);
 }
 
-void apic_timer_start(unsigned vector, uint32_t count)
+static void start_timer(uint32_t entry, uint32_t count)
 {
     apic_write(APIC_TIMER_DIVIDE, TIMER_DIVIDE_BY_1);
-    apic_write(APIC_LVT_TIMER, APIC_LVT_PERIODIC | vector);
+    apic_write(APIC_LVT_TIMER, entry);
     apic_write(APIC_TIMER_INITIAL, count);
+}
+
+void apic_timer_start(unsigned vector, uint32_t count)
+{
+    start_timer(APIC_LVT_PERIODIC | vector, count);
+}
+
+void apic_timer_once(unsigned vector, uint32_t count)
+{
+    start_timer(vector, count);
 }
 
 void apic_timer_stop(void)

@@ -59,6 +59,7 @@ void apic_send_startup(unsigned id, uint32_t page);
 
 /* Interrupts on the vector every count timer ticks (1 ns each in QEMU); the handler must EOI. */
 void apic_timer_start(unsigned vector, uint32_t count);
+void apic_timer_once(unsigned vector, uint32_t count);
 void apic_timer_stop(void);
 
 #endif

@@ -27,6 +27,14 @@ void *memset(void *to, int byte, size_t n)
     return start;
 }
 
+void *memchr(const void *s, int byte, size_t n)
+{
+    for (const uint8_t *c = s; n; n--, c++)
+        if (*c == (uint8_t)byte)
+            return (void *)(uintptr_t)c;
+    return NULL;
+}
+
 int memcmp(const void *a, const void *b, size_t n)
 {
     const unsigned char *x = a, *y = b;

@@ -75,16 +75,25 @@ void trap_dispatch(struct trap_frame *frame)
     }
 }
 
+static const uint8_t *stub(unsigned vector)
+{
+    return trap_stubs + vector * ((size_t)(trap_stubs_end - trap_stubs) / VECTORS);
+}
+
+static uint8_t ist_of(unsigned vector)
+{
+    return vector == EXC_NMI ? IST_NMI : vector == EXC_DF ? IST_DF : 0;
+}
+
+void trap_set_entry(unsigned vector, const void *entry)
+{
+    set_gate(vector, entry ? entry : stub(vector), ist_of(vector), GATE_DPL3);
+}
+
 void trap_init(void)
 {
-    size_t stub_size = (size_t)(trap_stubs_end - trap_stubs) / VECTORS;
-
     for (unsigned v = 0; v < VECTORS; v++)
-        set_gate(v, trap_stubs + v * stub_size,
-                 v == EXC_NMI  ? IST_NMI
-                 : v == EXC_DF ? IST_DF
-                               : 0,
-                 v == EXC_BP ? GATE_DPL3 : 0);
+        set_gate(v, stub(v), ist_of(v), v == EXC_BP ? GATE_DPL3 : 0);
     set_gate(VECTOR_USER_RETURN, user_return, 0, GATE_DPL3);
 }
 

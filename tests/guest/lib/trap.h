@@ -24,6 +24,12 @@ typedef void trap_handler(struct trap_frame *frame);
  */
 trap_handler *trap_set(unsigned vector, trap_handler *handler);
 
+/*
+ * Has the vector go straight to this code, from ring 3 too; NULL: back to the handlers. For tests
+ * that must know how many instructions the way through takes.
+ */
+void trap_set_entry(unsigned vector, const void *entry);
+
 /* For cpu.c and start.c. */
 void trap_init(void);
 void trap_init_cpu(void);
