@@ -320,6 +320,51 @@ Test(driver_counters, sampling_counts_every_event)
     cr_expect_eq(read_processor(0).pmis, 0);
 }
 
+Test(driver_counters, every_beginning_is_at_zero)
+{
+    struct vpmu_grant grant;
+    struct vpmu_verify_request request = {.header = HEADER(request), .iterations = 10};
+    struct vpmu_verification verification;
+
+    cr_assert_eq(acquire(1, 0, &grant), STATUS_SUCCESS);
+    cr_assert_eq(program(0, VPMU_EVENT_INSTRUCTIONS, 100), STATUS_SUCCESS);
+    cr_assert_eq(start(1), STATUS_SUCCESS);
+    fake_count(0, 250);
+    cr_assert_eq(stop(1), STATUS_SUCCESS);
+    cr_assert_eq(program(0, VPMU_EVENT_BRANCHES, 50), STATUS_SUCCESS);
+    cr_expect_eq(read_processor(0).values[0].overflows, 0, "PROGRAM");
+    cr_expect_eq(read_processor(0).values[0].value, 0);
+
+    cr_assert_eq(start(1), STATUS_SUCCESS);
+    fake_count(0, 120);
+    cr_assert_eq(stop(1), STATUS_SUCCESS);
+    cr_assert_eq(fake_request(&me, VPMU_IOCTL_VERIFY, &request, sizeof(request), &verification,
+                              sizeof(verification), NULL),
+                 STATUS_SUCCESS);
+    cr_expect_eq(read_processor(0).values[0].value, 0, "VERIFY");
+    cr_assert_eq(start(1), STATUS_SUCCESS);
+    fake_count(0, 60);
+    cr_expect_eq(read_processor(0).values[0].overflows, 1, "it counts on as it was programmed");
+    cr_expect_eq(read_processor(0).values[0].value, 60);
+
+    cr_assert_eq(release(), STATUS_SUCCESS);
+    overflow_handler(1, NULL);
+    cr_assert_eq(acquire(1, 0, &grant), STATUS_SUCCESS);
+    cr_expect_eq(read_processor(0).pmis, 0, "ACQUIRE");
+    cr_expect_eq(read_processor(0).values[0].event, VPMU_NONE);
+}
+
+Test(driver_counters, a_late_overflow_after_release_is_nobodys)
+{
+    struct vpmu_grant grant;
+
+    cr_assert_eq(acquire(1, 0, &grant), STATUS_SUCCESS);
+    overflow_handler(1, driver.set);
+    cr_assert_eq(release(), STATUS_SUCCESS);
+    overflow_handler(1, (HANDLE)(uintptr_t)1);
+    cr_expect_eq(fake.per_processor[0].overflows.calls, 1);
+}
+
 Test(driver_counters, an_overflow_that_is_not_ours_is_counted_apart)
 {
     struct vpmu_grant grant;
