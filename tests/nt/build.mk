@@ -31,9 +31,15 @@ $(NT_OUT)/arbiter/%.o: hv/arbiter/%
 $(NT_IMAGE): $(NT_OBJS) $(GUEST_LIB) $(GUEST_SRC)/lib/image.lds
 	$(GUEST_CC) $(GUEST_CFLAGS) $(GUEST_LDFLAGS) -o $@ $(NT_OBJS) $(GUEST_OUT)/lib/boot.S.o $(GUEST_LIB)
 
-$(NT_OUT)/%.sys: $(NT_SRC)/drivers/%.c | setup-drivers
-	@mkdir -p $(@D)
-	$(NT_MINGW) $(NT_DRIVER_FLAGS) $(NT_DRIVER_LDFLAGS) -MMD -MF $(@:.sys=.sys.d) -o $@ $< \
-		$($*_driver_EXTRA) -lntoskrnl -lhal
+# Each driver: its C file, assembly NAME_*.S where it has some, and the library (hello has none).
+nt_driver_SRC = $(NT_SRC)/drivers/$(1).c $(wildcard $(NT_SRC)/drivers/$(1)_*.S) \
+	$(if $(filter hello,$(1)),,$(NT_SRC)/drivers/lib/testdriver.c)
 
--include $(NT_OBJS:.o=.d) $(NT_DRIVERS:.sys=.sys.d)
+.SECONDEXPANSION:
+$(NT_DRIVERS): $(NT_OUT)/%.sys: $$(call nt_driver_SRC,$$*) $(wildcard $(NT_SRC)/drivers/lib/*.h $(NT_SRC)/*.h) \
+		$(wildcard guest-drivers/include/nt/*.h) | setup-drivers
+	@mkdir -p $(@D)
+	$(NT_MINGW) $(NT_DRIVER_FLAGS) $(NT_DRIVER_LDFLAGS) -o $@ $(call nt_driver_SRC,$*) \
+		-lntoskrnl -lhal -lgcc
+
+-include $(NT_OBJS:.o=.d)

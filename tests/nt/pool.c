@@ -152,10 +152,11 @@ unsigned pool_leaks(const struct image *owner)
 {
     unsigned count = 0;
 
-    for (const struct block *b = live.next; b != &live; b = b->next) {
+    for (struct block *b = live.next; b != &live; b = b->next) {
         if (b->owner != owner)
             continue;
         note("leaked: %lu bytes of pool, tag %.4s", b->bytes, (const char *)&b->tag);
+        b->owner = NULL;
         count++;
     }
     return count;

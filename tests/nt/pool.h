@@ -17,7 +17,7 @@ void *pool_allocate(size_t bytes, uint32_t tag, const struct image *owner);
 /** Frees a block; a wrong tag (0: any), a second free or an overrun is a violation. */
 void pool_free(void *block, uint32_t tag);
 
-/** Blocks that an image still holds, each printed. */
+/** Blocks that an image still holds, each printed. They belong to nobody from now on. */
 unsigned pool_leaks(const struct image *owner);
 
 /**

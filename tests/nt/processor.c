@@ -99,11 +99,6 @@ LARGE_INTEGER NTAPI KeQueryPerformanceCounter(PLARGE_INTEGER PerformanceFrequenc
     return now;
 }
 
-ULONGLONG NTAPI KeQueryInterruptTime(VOID)
-{
-    return time_now();
-}
-
 KIRQL NTAPI KfRaiseIrql(KIRQL NewIrql)
 {
     KIRQL old = irql_current();
@@ -131,11 +126,6 @@ KIRQL NTAPI KeGetCurrentIrql(VOID)
 KIRQL NTAPI KeRaiseIrqlToDpcLevel(VOID)
 {
     return irql_raise(DISPATCH_LEVEL);
-}
-
-VOID NTAPI KeInitializeSpinLock(KSPIN_LOCK *SpinLock)
-{
-    *SpinLock = 0;
 }
 
 VOID NTAPI KeAcquireSpinLockAtDpcLevel(KSPIN_LOCK *SpinLock)

@@ -2,20 +2,191 @@
 #include "scenarios.h"
 
 #include "check.h"
+#include "drivers/lib/testdriver.h"
+#include "hal.h"
 #include "io.h"
 #include "libc.h"
+#include "multiboot.h"
+#include "process.h"
+#include "profiling_test.h"
+
+/* Loads a driver that must load. */
+static struct driver *load(const char *module)
+{
+    NTSTATUS status;
+    struct driver *driver = driver_load(module, &status, NULL);
+
+    check_equal((ULONG)status, (ULONG)STATUS_SUCCESS, "%s: DriverEntry", module);
+    return driver;
+}
 
 static void hello(void)
 {
-    NTSTATUS status;
-    struct driver *driver = driver_load("hello.sys", &status, NULL);
+    struct driver *driver = load("hello.sys");
 
-    check_equal((ULONG)status, (ULONG)STATUS_SUCCESS, "hello.sys: DriverEntry");
     if (driver)
         driver_unload(driver);
 }
 
+/* ---- The test drivers: a user program asks for a section and reports its rows ---- */
+
+struct section_run {
+    const char *device;
+    uint32_t section;
+    NTSTATUS status;
+};
+
+static struct test_output rows;
+
+static void report_rows(void)
+{
+    check_equal(rows.dropped, 0, "rows that found no room");
+    for (uint32_t i = 0; i < rows.count; i++)
+        check_equal(rows.rows[i].got, rows.rows[i].want, "%s", rows.rows[i].name);
+}
+
+static void section_program(void *argument)
+{
+    struct section_run *run = argument;
+    struct test_input input = {
+        .section = run->section,
+        .observed = boot_option("observed"),
+        .gp = hal_pmu.gp,
+        .fixed = hal_pmu.fixed,
+        .fixed_width = hal_pmu.fixed_width,
+        .version = hal_pmu.version,
+        .processors = KeQueryActiveProcessorCountEx(0),
+    };
+    ULONG returned;
+    HANDLE handle;
+
+    run->status = user_open(run->device, &handle);
+    if (!NT_SUCCESS(run->status))
+        return;
+    run->status =
+        user_ioctl(handle, TEST_IOCTL_RUN, &input, sizeof(input), &rows, sizeof(rows), &returned);
+    user_close(handle);
+}
+
+static void run_section(const char *device, uint32_t section)
+{
+    struct section_run run = {device, section, STATUS_UNSUCCESSFUL};
+
+    rows.count = rows.dropped = 0;
+    process_run(process_create(), section_program, &run, true);
+    check_equal((ULONG)run.status, (ULONG)STATUS_SUCCESS, "%s: section %u runs", device, section);
+    report_rows();
+}
+
+static void run_sections(const char *module, const char *device, const uint32_t *sections,
+                         unsigned count)
+{
+    struct driver *driver = load(module);
+
+    if (!driver)
+        return;
+    for (unsigned i = 0; i < count; i++)
+        run_section(device, sections[i]);
+    driver_unload(driver);
+}
+
+#define RUN_SECTIONS(module, device, ...)                                                          \
+    run_sections(module, device, (const uint32_t[]){__VA_ARGS__},                                  \
+                 ARRAY_SIZE(((const uint32_t[]){__VA_ARGS__})))
+
+static void routines(void)
+{
+    RUN_SECTIONS("routines.sys", "routines", ROUTINES_PLAIN, ROUTINES_EXCEPTIONS);
+}
+
+/* The checks of this kernel, checked: each broken rule is told. */
+static void rules(void)
+{
+    struct driver *driver = load("routines.sys");
+
+    if (!driver)
+        return;
+    violations_expect();
+    run_section("routines", ROUTINES_WRONG_IRQL);
+    check_equal(violations_seen(), 11, "routines.sys: broken rules");
+    run_section("routines", ROUTINES_LEAK);
+    violations_expect();
+    driver_unload(driver);
+    check_equal(violations_seen(), 2, "routines.sys: leaks at unload");
+
+    driver = load("contract.sys");
+    violations_expect();
+    run_section("contract", CONTRACT_WRONG_IRQL);
+    check_equal(violations_seen(), 6, "contract.sys: calls at a wrong IRQL");
+    driver_unload(driver);
+}
+
+static void contract(void)
+{
+    struct driver *driver;
+
+    RUN_SECTIONS("contract.sys", "contract", CONTRACT_ALLOCATE, CONTRACT_CONFLICT, CONTRACT_FREE,
+                 CONTRACT_PROFILING);
+    driver = load("contract.sys");
+    hal_kernel_profiling(true);
+    run_section("contract", CONTRACT_KERNEL_HOLDS);
+    hal_kernel_profiling(false);
+    driver_unload(driver);
+}
+
+static void no_pmu(void)
+{
+    check(hal_pmu.version == 0, "this machine has no PMU for a Windows kernel: %s",
+          hal_pmu.why_none ? hal_pmu.why_none : "it has");
+    RUN_SECTIONS("contract.sys", "contract", CONTRACT_NO_PMU);
+}
+
+static void full(void)
+{
+    RUN_SECTIONS("contract.sys", "contract", CONTRACT_FULL);
+}
+
+static void before_1903(void)
+{
+    RUN_SECTIONS("contract.sys", "contract", CONTRACT_BEFORE_1903);
+}
+
+static void no_profiling(void)
+{
+    RUN_SECTIONS("contract.sys", "contract", CONTRACT_NO_PROFILING);
+}
+
+static void counting(void)
+{
+    RUN_SECTIONS("contract.sys", "contract", CONTRACT_COUNT, CONTRACT_OVERFLOW);
+    check_equal(hal_unclaimed_overflows(), 0, "overflows that nobody answered for");
+    check_equal(hal_overflows(), (hal_pmu.fixed ? 3 : 2) * KeQueryActiveProcessorCountEx(0),
+                "overflow interrupts");
+}
+
+static void thread_profiling(void)
+{
+    struct driver *driver = load("contract.sys");
+
+    if (!driver)
+        return;
+    profiling_test_statuses();
+    run_section("contract", CONTRACT_PROFILE_BEGIN);
+    profiling_test_threads();
+    run_section("contract", CONTRACT_PROFILE_END);
+    driver_unload(driver);
+}
+
 const struct scenario scenarios[] = {
     {"hello", hello},
+    {"routines", routines},
+    {"rules", rules},
+    {"contract", contract},
+    {"no-pmu", no_pmu},
+    {"full", full},
+    {"before-1903", before_1903},
+    {"no-profiling", no_profiling},
+    {"counting", counting},
+    {"thread-profiling", thread_profiling},
 };
 const unsigned scenario_count = ARRAY_SIZE(scenarios);

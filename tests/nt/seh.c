@@ -280,7 +280,9 @@ static void dispatch(EXCEPTION_RECORD *record, CONTEXT *original)
         if (frame.flags & EXCEPTION_HANDLER &&
             call_handler(&frame, record, original, &context) == ExceptionContinueExecution)
             return;
-    panic("exception %08x at %p: no handler", record->ExceptionCode, record->ExceptionAddress);
+    panic("exception %08x at %p (%s address %lx): no handler, stack %lx", record->ExceptionCode,
+          record->ExceptionAddress, record->ExceptionInformation[0] ? "write of" : "read of",
+          record->ExceptionInformation[1], original->Gpr[RSP]);
 }
 
 static void context_of(const struct trap_frame *f, CONTEXT *context)
