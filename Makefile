@@ -54,6 +54,7 @@ export UNIT_TESTS FUZZ_TARGETS FREESTANDING
 #: check-unit   unit tests, layering, formatting, the patch series
 #: check-guest  bare guest images under TCG
 #: check-linux  Debian's kernel and perf in a guest
+#: check-drivers the Windows images: what they import, how they are laid out
 #: check-nt     the Windows drivers on the NT test guest
 #: check-daemon vpmud over its real socket
 #: check-lab    the real KVM in a TCG guest
@@ -75,7 +76,7 @@ absent = $(filter-out $(SUITES:%=check-%),$(filter check-%,$(shell sed -n 's/^#:
 .PHONY: help
 help:
 	@awk -v absent=' $(absent) ' '/^#@/ { print "\n" substr($$0, 4) } \
-		/^#: / && !index(absent, " " $$2 " ") { name = $$2; sub(/^#: [^ ]+ +/, ""); printf "  %-14s%s\n", name, $$0 }' Makefile
+		/^#: / && !index(absent, " " $$2 " ") { name = $$2; sub(/^#: [^ ]+ +/, ""); printf "  %-15s%s\n", name, $$0 }' Makefile
 
 .PHONY: qemu qemu-stock programs clean
 qemu: | setup-qemu
