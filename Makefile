@@ -39,7 +39,7 @@ qemu_PACKAGES := source qemu firmware
 
 include $(wildcard hv/*/build.mk guest-drivers/build.mk tests/*/build.mk)
 
-export UNIT_TESTS FUZZ_TARGETS FREESTANDING
+export CC UNIT_TESTS FUZZ_TARGETS FREESTANDING $(FUZZ_TARGETS:%=fuzz_%_FLAGS)
 
 #@ The two commands
 #: demo         a guest's counters on the patched QEMU beside the unpatched one; build/demo/report.json
