@@ -22,6 +22,7 @@
 #define AREA_BASE 0x4000000000ul
 #define AREA_STRIDE 0x40000000ul
 #define N 1000ul
+#define MAX_INTERRUPTED_RUNS 100
 
 #define RING0 1u
 #define RING3 2u
@@ -76,6 +77,10 @@ asm(".pushsection .text\n"
     "raw_skip_2:\n"
     "    addq $2, (%rsp)\n"
     "    iretq\n"
+    "raw_skip_2_error:\n"
+    "    add $8, %rsp\n"
+    "    addq $2, (%rsp)\n"
+    "    iretq\n"
     "raw_resume:\n"
     "    orl $0x10000, 16(%rsp)\n" /* RF: past the breakpoint */
     "    iretq\n"
@@ -93,11 +98,13 @@ asm(".pushsection .text\n"
     "    iretq\n"
     ".popsection\n");
 /* clang-format on */
-extern const uint8_t raw_iret[], raw_sysret[], raw_tick[], raw_skip_2[], raw_resume[], raw_fill[];
+extern const uint8_t raw_iret[], raw_sysret[], raw_tick[], raw_skip_2[], raw_skip_2_error[],
+    raw_resume[], raw_fill[];
 #define IRET_INSNS 1
 #define SYSRET_INSNS 1
 #define TICK_INSNS 3
 #define SKIP_INSNS 2
+#define SKIP_ERROR_INSNS 3
 #define RESUME_INSNS 2
 #define FILL_INSNS 11
 
@@ -213,6 +220,10 @@ DEFINE(b_int, LOOP("nop\nint $0x60\n"))
 DEFINE(b_syscall, LOOP("nop\nsyscall\n"))
 DEFINE(b_iret, LOOP("mov %rsp, %rax\nmov %ss, %ecx\npush %rcx\npush %rax\npushfq\nmov %cs, %ecx\n"
                     "push %rcx\nlea 2f(%rip), %rax\npush %rax\niretq\n2: "))
+DEFINE(b_far_return, LOOP("mov %cs, %ecx\npush %rcx\nlea 2f(%rip), %rax\npush %rax\nlretq\n2: "))
+DEFINE(b_int_denied, LOOP("nop\nint $0x61\n"))
+DEFINE(b_rdpmc_bad, LOOP("mov $0x3f, %ecx\nrdpmc\n"))
+DEFINE(b_wrmsr_bad, LOOP("mov $0x38e, %ecx\nwrmsr\n")) /* GLOBAL_STATUS is read-only */
 DEFINE(b_self_modifying, LOOP("incb 2f+1(%rip)\n2: mov $0, %eax\nadd %eax, %edx\n"))
 DEFINE(b_mmio,
        "mov $0xfee00000, %esi\n" LOOP("nop\nmov 0x20(%rsi), %eax\nnop\nmovl $0, 0x80(%rsi)\nnop\n"))
@@ -242,6 +253,9 @@ DEFINE(b_x87, LOOP("fld1\nfldpi\nfaddp\nfstp %st(0)\n"))
 DEFINE(b_halt, "mov $0xfee00000, %esi\n" LOOP("movl $20000, 0x380(%rsi)\nsti\nhlt\ncli\n"))
 DEFINE(b_long_rep, "mov %rdi, %rdx\nmov $200, %esi\n"
                    "1: mov %rdx, %rdi\nmov $65536, %ecx\nrep stosb\ndec %esi\njnz 1b\n")
+DEFINE(b_long_compare, "mov %rdi, %rdx\nmov $50, %eax\n"
+                       "1: mov %rdx, %rdi\nmov %rdx, %rsi\nmov $65536, %ecx\nrepe cmpsb\n"
+                       "dec %eax\njnz 1b\n")
 DEFINE(b_interruptible, "sti\n" LOOP("") "cli\n")
 
 /* clang-format off */
@@ -285,6 +299,10 @@ static const struct block blocks[] = {
     {"INT n", b_int, N, {4 * N + 1, 2 * N + 1, N}, BOTH, {N, IRET_INSNS}},
     {"SYSCALL", b_syscall, N, {4 * N + 1, 2 * N + 1, N}, RING3, {N, SYSRET_INSNS}, set_up_syscall},
     {"IRET", b_iret, N, {12 * N + 1, 2 * N + 1, N}, BOTH},
+    {"far RET", b_far_return, N, {7 * N + 1, 2 * N + 1, N}, BOTH},
+    {"INT n, denied", b_int_denied, N, {3 * N + 1, N + 1, N}, RING3, {N, SKIP_ERROR_INSNS}},
+    {"RDPMC, denied", b_rdpmc_bad, N, {3 * N + 1, N + 1, N}, BOTH, {N, SKIP_ERROR_INSNS}},
+    {"WRMSR, denied", b_wrmsr_bad, N, {3 * N + 1, N + 1, N}, RING0, {N, SKIP_ERROR_INSNS}},
     {"code that changes itself", b_self_modifying, 200, {5 * 200 + 1, 201, 200}, BOTH},
     {"MMIO", b_mmio, N, {7 * N + 2, N + 1, N}, BOTH},
     {"port I/O", b_port, N, {5 * N + 1, N + 1, N}, RING0},
@@ -425,45 +443,51 @@ static void run_block(const struct block *b, unsigned ring)
             on_cpu(i, set_up_here, &tear_down);
 }
 
-static void report_counts(const struct result *r, const struct counts *want, uint64_t want_other,
-                          unsigned cpu)
+static bool right(const struct result *r, const struct counts *want, uint64_t want_other)
 {
-    bool right = r->own.insns == want->insns && r->own.branches == want->branches &&
-                 r->own.cond == want->cond && r->other == want_other &&
-                 r->all == r->own.insns + r->other && r->cycles == r->all;
+    bool is = r->own.insns == want->insns && r->own.branches == want->branches &&
+              r->own.cond == want->cond && r->other == want_other &&
+              r->all == r->own.insns + r->other && r->cycles == r->all;
 
-    if (!right) {
+    if (!is) {
         printf("# got %lu instructions, %lu branches, %lu conditional; other ring %lu; both %lu, "
                "cycles %lu\n",
                r->own.insns, r->own.branches, r->own.cond, r->other, r->all, r->cycles);
         printf("# want %lu, %lu, %lu; %lu\n", want->insns, want->branches, want->cond, want_other);
     }
-    report(right, "CPU %u: %s", cpu, current.block->name);
+    return is;
 }
 
 /* Instructions in ring 0 on the way to an empty block in ring 3, and back. */
 static uint64_t way_to_ring3;
 
 /* Timer interrupts come on top of the handlers that the block itself calls for. */
-static void report_ring3(const struct block *b, unsigned cpu)
+static bool right_in_ring3(const struct block *b, const struct result *r)
 {
     struct counts want = b->want;
-    uint64_t handlers =
-        b->handler.runs * b->handler.insns + current.results[cpu].ticks * TICK_INSNS;
+    uint64_t handlers = b->handler.runs * b->handler.insns + r->ticks * TICK_INSNS;
 
     want.insns += USER_EXIT_INSNS;
     want.branches += USER_EXIT_INSNS;
-    report_counts(&current.results[cpu], &want, way_to_ring3 + handlers, cpu);
+    return right(r, &want, way_to_ring3 + handlers);
 }
 
-static void report_ring0(const struct block *b, unsigned cpu)
+static bool right_in_ring0(const struct block *b, const struct result *r)
 {
     struct counts want = b->want;
-    uint64_t ticks = b->handler.insns == TICK_INSNS ? 0 : current.results[cpu].ticks;
+    uint64_t ticks = b->handler.insns == TICK_INSNS ? 0 : r->ticks;
 
     want.insns += MEASURE_INSNS + b->handler.runs * b->handler.insns + ticks * TICK_INSNS;
     want.branches += MEASURE_BRANCHES + b->handler.runs + ticks;
-    report_counts(&current.results[cpu], &want, 0, cpu);
+    return right(r, &want, 0);
+}
+
+static bool right_on(unsigned cpu)
+{
+    const struct result *r = &current.results[cpu];
+
+    return current.ring == RING3 ? right_in_ring3(current.block, r)
+                                 : right_in_ring0(current.block, r);
 }
 
 static void test_block(const struct block *b, unsigned ring)
@@ -472,16 +496,14 @@ static void test_block(const struct block *b, unsigned ring)
         return;
     run_block(b, ring);
     for (unsigned i = 0; i < cpu_count(); i++)
-        if (ring == RING3)
-            report_ring3(b, i);
-        else
-            report_ring0(b, i);
+        report(right_on(i), "CPU %u: %s", i, b->name);
 }
 
 static void set_up_handlers(void)
 {
     trap_set_entry(EXC_PF, raw_fill);
     trap_set_entry(EXC_UD, raw_skip_2);
+    trap_set_entry(EXC_GP, raw_skip_2_error);
     trap_set_entry(EXC_DE, raw_skip_2);
     trap_set_entry(EXC_BP, raw_iret);
     trap_set_entry(EXC_DB, raw_resume);
@@ -503,12 +525,32 @@ static void test_blocks(void)
     }
 }
 
+/* Runs the block until every CPU has been interrupted in it; each run must be right. */
+static void test_interrupted(const struct block *b)
+{
+    unsigned wrong = 0, runs = 0, interrupted[MAX_CPUS] = {0}, missing;
+
+    do {
+        missing = 0;
+        run_block(b, b->rings);
+        for (unsigned i = 0; i < cpu_count(); i++) {
+            wrong += !right_on(i);
+            interrupted[i] += current.results[i].ticks > 0;
+            missing += !interrupted[i];
+        }
+    } while (missing && ++runs < MAX_INTERRUPTED_RUNS);
+    report_equal(wrong, 0, "ring %u: %s: wrong", b->rings == RING3 ? 3 : 0, b->name);
+    report_equal(missing, 0, "ring %u: %s: CPUs never interrupted", b->rings == RING3 ? 3 : 0,
+                 b->name);
+}
+
 /* Timer interrupts in the middle, on every CPU: the other counts are the same. */
 static void test_interrupts(void)
 {
     static const struct block interrupted[] = {
         {"loop", spin, 3000 * N, {6000 * N + 1, 3000 * N + 1, 3000 * N}, RING3},
         {"REP STOS", b_long_rep, 0, {2 + 5 * 200 + 1, 201, 200}, RING3, .argument = AREA},
+        {"REPE CMPS", b_long_compare, 0, {2 + 6 * 50 + 1, 51, 50}, RING3, .argument = AREA},
         {"calls", b_calls, 300 * N, {1200 * N + 2, 900 * N + 2, 300 * N}, RING3},
         {"loop", b_interruptible, 3000 * N, {6000 * N + 3, 3000 * N + 1, 3000 * N}, RING0},
     };
@@ -516,11 +558,8 @@ static void test_interrupts(void)
     report_prefix_push("under interrupts");
     current.flags = FLAG_IF;
     current.tick = 50000;
-    for (unsigned i = 0; i < ARRAY_SIZE(interrupted); i++) {
-        test_block(&interrupted[i], interrupted[i].rings);
-        for (unsigned cpu = 0; cpu < cpu_count(); cpu++)
-            report(current.results[cpu].ticks > 0, "CPU %u: there were some", cpu);
-    }
+    for (unsigned i = 0; i < ARRAY_SIZE(interrupted); i++)
+        test_interrupted(&interrupted[i]);
     current.flags = 0;
     current.tick = 0;
     report_prefix_pop();
