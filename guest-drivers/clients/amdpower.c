@@ -14,6 +14,7 @@ enum { ENABLE_ALL = 0x430000, CYCLES = 0x76, INSTRUCTIONS = 0xc0 };
 #define PERF_CTR(i) (0xc0010201u + 2 * (i))
 
 const WCHAR client_device[] = u"\\Device\\vpmu-amdpower";
+const WCHAR client_link[] = u"\\DosDevices\\vpmu-amdpower";
 
 static const uint64_t events[] = {CYCLES, INSTRUCTIONS};
 

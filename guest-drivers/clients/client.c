@@ -4,7 +4,7 @@
 
 #include "os.h"
 
-static UNICODE_STRING device_name;
+static UNICODE_STRING device_name, link_name;
 
 void client_note(struct client_report *report, enum client_what what, uint32_t index,
                  NTSTATUS status, uint64_t value)
@@ -72,12 +72,14 @@ static VOID NTAPI unload(PDRIVER_OBJECT driver)
     struct client_report report = {0};
 
     client_free(&report);
+    IoDeleteSymbolicLink(&link_name);
     IoDeleteDevice(driver->DeviceObject);
 }
 
 NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT driver, PUNICODE_STRING registry_path)
 {
     PDEVICE_OBJECT device;
+    NTSTATUS status;
 
     (void)registry_path;
     driver->MajorFunction[IRP_MJ_CREATE] = on_open_or_close;
@@ -86,6 +88,13 @@ NTSTATUS NTAPI DriverEntry(PDRIVER_OBJECT driver, PUNICODE_STRING registry_path)
     driver->MajorFunction[IRP_MJ_DEVICE_CONTROL] = on_device_control;
     driver->DriverUnload = unload;
     RtlInitUnicodeString(&device_name, client_device);
-    return IoCreateDevice(driver, 0, &device_name, FILE_DEVICE_UNKNOWN, FILE_DEVICE_SECURE_OPEN,
-                          FALSE, &device);
+    RtlInitUnicodeString(&link_name, client_link);
+    status = IoCreateDevice(driver, 0, &device_name, FILE_DEVICE_UNKNOWN, FILE_DEVICE_SECURE_OPEN,
+                            FALSE, &device);
+    if (!NT_SUCCESS(status))
+        return status;
+    status = IoCreateSymbolicLink(&link_name, &device_name);
+    if (!NT_SUCCESS(status))
+        IoDeleteDevice(device);
+    return status;
 }

@@ -9,6 +9,7 @@
 
 /* The client's part. */
 extern const WCHAR client_device[];
+extern const WCHAR client_link[];
 void client_run(struct client_report *report);
 void client_free(struct client_report *report);
 NTSTATUS client_request(ULONG code, struct client_msr *msr); /* RDMSR and WRMSR */

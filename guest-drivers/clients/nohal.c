@@ -31,6 +31,7 @@ enum {
 #define ALL_GP_AND_FIXED 0x70000000full
 
 const WCHAR client_device[] = u"\\Device\\vpmu-nohal";
+const WCHAR client_link[] = u"\\DosDevices\\vpmu-nohal";
 
 struct gate {
     uint64_t low, high;

@@ -13,6 +13,7 @@ enum { FIRST_FIXED = 32, RDPMC_FIXED = 0x40000000, GP = 16, FIXED = 4 };
 enum { ENABLE_KERNEL = 0x420000, INSTRUCTIONS = 0xc0, PERFEVTSEL0 = 0x186, PMC0 = 0xc1 };
 
 const WCHAR client_device[] = u"\\Device\\vpmu-probe";
+const WCHAR client_link[] = u"\\DosDevices\\vpmu-probe";
 
 static HANDLE held;
 static uint64_t counters;

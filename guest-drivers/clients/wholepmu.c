@@ -10,6 +10,7 @@
 #include "os.h"
 
 const WCHAR client_device[] = u"\\Device\\vpmu-wholepmu";
+const WCHAR client_link[] = u"\\DosDevices\\vpmu-wholepmu";
 
 static HANDLE held;
 
