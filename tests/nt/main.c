@@ -16,6 +16,8 @@
 
 void guest_main(void);
 
+static volatile unsigned started = 1;
+
 static void run_scenario(void *argument)
 {
     unsigned ran = 0;
@@ -43,6 +45,7 @@ static void start_processor(void *argument)
     (void)argument;
     processor_init(number, thread_idle(number));
     hal_start_processor();
+    __atomic_add_fetch(&started, 1, __ATOMIC_RELEASE);
     processor_idle();
 }
 
@@ -57,6 +60,8 @@ void guest_main(void)
     hal_start_processor();
     for (unsigned i = 1; i < cpu_count(); i++)
         on_cpu_start(i, start_processor, NULL);
+    while (started < cpu_count()) /* no dispatch interrupt for a processor without a number */
+        pause();
     thread_create(&system_process, run_scenario, NULL, processor_mask());
     processor_idle();
 }
