@@ -9,11 +9,8 @@ enum part {
     PART_GROUPS,
     PART_PROCESSORS,
     PART_LEASES,
-    PART_LEASE_NEXT,
     PART_SPANS,
-    PART_SPAN_NEXT,
     PART_HOLDERS,
-    PART_HOLDER_NEXT,
     PART_BUCKETS,
     PARTS,
 };
@@ -71,11 +68,8 @@ static struct layout lay_out(const struct vpmu_arbiter_config *config)
         [PART_GROUPS] = {layout.groups, sizeof(struct group)},
         [PART_PROCESSORS] = {config->processor_count, sizeof(struct processor)},
         [PART_LEASES] = {config->leases, sizeof(struct lease)},
-        [PART_LEASE_NEXT] = {config->leases, sizeof(uint32_t)},
         [PART_SPANS] = {layout.spans, sizeof(struct span)},
-        [PART_SPAN_NEXT] = {layout.spans, sizeof(uint32_t)},
         [PART_HOLDERS] = {layout.holders, sizeof(struct holder)},
-        [PART_HOLDER_NEXT] = {layout.holders, sizeof(uint32_t)},
         [PART_BUCKETS] = {BIT(layout.bucket_bits), sizeof(uint32_t)},
     };
     _Static_assert(sizeof(parts) / sizeof(parts[0]) == PARTS, "a row for each part");
@@ -99,11 +93,8 @@ static void place_parts(struct vpmu_arbiter *arbiter, const struct layout *layou
     arbiter->groups = (void *)(memory + layout->offset[PART_GROUPS]);
     arbiter->processors = (void *)(memory + layout->offset[PART_PROCESSORS]);
     arbiter->leases = (void *)(memory + layout->offset[PART_LEASES]);
-    arbiter->lease_pool.next = (void *)(memory + layout->offset[PART_LEASE_NEXT]);
     arbiter->spans = (void *)(memory + layout->offset[PART_SPANS]);
-    arbiter->span_pool.next = (void *)(memory + layout->offset[PART_SPAN_NEXT]);
     arbiter->holders = (void *)(memory + layout->offset[PART_HOLDERS]);
-    arbiter->holder_pool.next = (void *)(memory + layout->offset[PART_HOLDER_NEXT]);
     arbiter->buckets = (void *)(memory + layout->offset[PART_BUCKETS]);
 }
 
@@ -146,9 +137,11 @@ struct vpmu_arbiter *vpmu_arbiter_init(void *memory, size_t size,
         .profiling.holder = NIL,
     };
     place_parts(arbiter, &layout);
-    arb_pool_init(&arbiter->lease_pool, config->leases);
-    arb_pool_init(&arbiter->span_pool, layout.spans);
-    arb_pool_init(&arbiter->holder_pool, layout.holders);
+    arb_pool_init(&arbiter->lease_pool, &arbiter->leases->links[CHAIN_AGE].next,
+                  sizeof(struct lease), config->leases);
+    arb_pool_init(&arbiter->span_pool, &arbiter->spans->next, sizeof(struct span), layout.spans);
+    arb_pool_init(&arbiter->holder_pool, &arbiter->holders->next, sizeof(struct holder),
+                  layout.holders);
     for (uint32_t g = 0; g < layout.groups; g++)
         arbiter->groups[g] = (struct group){0};
     for (uint32_t p = 0; p < config->processor_count; p++)

@@ -92,9 +92,13 @@ struct holder {
     uint32_t next;       /* in its bucket */
 };
 
-/* Slots of an array of a fixed size. Slots at or above fresh were never used. */
+/*
+ * Slots of an array of a fixed size. A free slot has the next one in a field of its record; slots
+ * at or above fresh were never used.
+ */
 struct pool {
-    uint32_t *next; /* for each free slot the next one */
+    unsigned char *links; /* that field of the first record */
+    size_t stride;        /* from record to record */
     uint32_t free;
     uint32_t fresh;
     uint32_t limit;
@@ -194,7 +198,7 @@ vpmu_status arb_request_backing(const struct vpmu_arbiter *arbiter,
                                 struct vpmu_explanation *why);
 
 /* pool.c */
-void arb_pool_init(struct pool *pool, uint32_t limit);
+void arb_pool_init(struct pool *pool, uint32_t *first_link, size_t stride, uint32_t limit);
 uint32_t arb_pool_take(struct pool *pool); /* the caller has asked arb_pool_left() */
 void arb_pool_put(struct pool *pool, uint32_t slot);
 

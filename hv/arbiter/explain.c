@@ -143,9 +143,15 @@ static void put_string(struct text *text, const char *string)
 
 static void put_number(struct text *text, uint64_t number, unsigned base)
 {
-    if (number >= base)
-        put_number(text, number / base, base);
-    put_char(text, "0123456789abcdef"[number % base]);
+    char digits[20];
+    size_t count = 0;
+
+    do {
+        digits[count++] = "0123456789abcdef"[number % base];
+        number /= base;
+    } while (number);
+    while (count)
+        put_char(text, digits[--count]);
 }
 
 static void put_processor(struct text *text, uint32_t processor)
@@ -213,19 +219,19 @@ static void put_field(struct text *text, char field, const struct vpmu_explanati
     }
 }
 
-size_t vpmu_explanation_text(const struct vpmu_explanation *explanation, char *to, size_t size)
+size_t vpmu_explanation_text(const struct vpmu_explanation *explanation, char *text, size_t size)
 {
-    struct text text = {.to = to, .size = size};
+    struct text out = {.to = text, .size = size};
 
-    put_string(&text, vpmu_status_name(explanation->status));
-    put_string(&text, ": ");
+    put_string(&out, vpmu_status_name(explanation->status));
+    put_string(&out, ": ");
     for (const char *c = sentences[explanation->cause]; *c; c++) {
         if (*c == '%')
-            put_field(&text, *++c, explanation);
+            put_field(&out, *++c, explanation);
         else
-            put_char(&text, *c);
+            put_char(&out, *c);
     }
     if (size)
-        to[text.length < size ? text.length : size - 1] = '\0';
-    return text.length;
+        text[out.length < size ? out.length : size - 1] = '\0';
+    return out.length;
 }

@@ -12,13 +12,13 @@ vpmu_lease arb_lease_handle(const struct vpmu_arbiter *arbiter, uint32_t slot)
     return (uint64_t)arbiter->leases[slot].generation << 32 | slot;
 }
 
-uint32_t arb_lease_find(const struct vpmu_arbiter *arbiter, vpmu_lease handle)
+uint32_t arb_lease_find(const struct vpmu_arbiter *arbiter, vpmu_lease lease)
 {
-    uint32_t slot = (uint32_t)handle;
+    uint32_t slot = (uint32_t)lease;
 
     if (slot >= arbiter->lease_pool.fresh || !arbiter->leases[slot].live)
         return NIL;
-    return arb_lease_handle(arbiter, slot) == handle ? slot : NIL;
+    return arb_lease_handle(arbiter, slot) == lease ? slot : NIL;
 }
 
 /* ---- Chains ---- */

@@ -2,8 +2,15 @@
 /* Slots of fixed arrays: set-up is O(1), memory that was never used is never touched. */
 #include "arbiter_internal.h"
 
-void arb_pool_init(struct pool *pool, uint32_t limit)
+static uint32_t *link_of(const struct pool *pool, uint32_t slot)
 {
+    return (void *)(pool->links + slot * pool->stride);
+}
+
+void arb_pool_init(struct pool *pool, uint32_t *first_link, size_t stride, uint32_t limit)
+{
+    pool->links = (unsigned char *)first_link;
+    pool->stride = stride;
     pool->free = NIL;
     pool->fresh = 0;
     pool->used = 0;
@@ -17,13 +24,13 @@ uint32_t arb_pool_take(struct pool *pool)
     pool->used++;
     if (slot == NIL)
         return pool->fresh++;
-    pool->free = pool->next[slot];
+    pool->free = *link_of(pool, slot);
     return slot;
 }
 
 void arb_pool_put(struct pool *pool, uint32_t slot)
 {
     pool->used--;
-    pool->next[slot] = pool->free;
+    *link_of(pool, slot) = pool->free;
     pool->free = slot;
 }

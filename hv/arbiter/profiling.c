@@ -2,6 +2,9 @@
 /* The profiling configuration: which counters the thread profiling of the system reads. */
 #include "arbiter_internal.h"
 
+#define GP_BANK UINT64_C(0x00000000FFFFFFFF)
+#define FIXED_BANK (VPMU_COUNTERS & ~GP_BANK)
+
 static vpmu_status invalid(struct vpmu_explanation *why, enum vpmu_cause cause)
 {
     return arb_explain(why, VPMU_STATUS_INVALID_PARAMETER, cause);
@@ -18,22 +21,23 @@ static uint64_t effective_index(const struct vpmu_arbiter *arbiter,
     return has_mode(arbiter, VPMU_MODE_SET_LOOSE) ? (uint32_t)counter->index : counter->index;
 }
 
-/* The resource that a selector of RDPMC reads (SDM Vol. 2, RDPMC), or NIL. */
-static uint32_t resource_of(uint64_t selector)
+/* The set of the one resource that a selector reads (SDM Vol. 2, RDPMC); empty if it reads none. */
+static uint64_t resource_of(uint64_t selector)
 {
-    uint64_t number = selector & ~VPMU_RDPMC_FIXED;
-    uint64_t index = selector & VPMU_RDPMC_FIXED ? VPMU_FIXED_COUNTER + number : number;
-    uint32_t bank = selector & VPMU_RDPMC_FIXED ? 16 : 32;
+    uint64_t index = selector & VPMU_RDPMC_FIXED
+                         ? (selector & ~VPMU_RDPMC_FIXED) + VPMU_FIXED_COUNTER
+                         : selector;
+    uint64_t bank = selector & VPMU_RDPMC_FIXED ? FIXED_BANK : GP_BANK;
 
-    return number < bank ? (uint32_t)index : NIL;
+    return index <= VPMU_INDEX_MAX ? BIT(index) & bank : 0;
 }
 
 /* ---- Is it a set at all ---- */
 
-static uint32_t first_without(const struct vpmu_arbiter *arbiter, uint32_t resource)
+static uint32_t first_without(const struct vpmu_arbiter *arbiter, uint64_t resource)
 {
     for (struct walk walk = arb_walk_all(arbiter); arb_walk_next(&walk);)
-        if (!(arbiter->processors[walk.processor].exists & BIT(resource)))
+        if (!(arbiter->processors[walk.processor].exists & resource))
             return walk.processor;
     return VPMU_NOT_SET;
 }
@@ -43,16 +47,16 @@ static vpmu_status judge_counter(const struct vpmu_arbiter *arbiter,
                                  struct vpmu_explanation *why)
 {
     bool strict = !has_mode(arbiter, VPMU_MODE_SET_LOOSE);
-    uint32_t resource = resource_of(effective_index(arbiter, counter));
+    uint64_t resource = resource_of(effective_index(arbiter, counter));
 
     if (strict && counter->type)
         return invalid(why, VPMU_CAUSE_COUNTER_TYPE);
     if (strict && counter->reserved)
         return invalid(why, VPMU_CAUSE_RESERVED);
-    if (resource == NIL)
+    if (!resource)
         return invalid(why, VPMU_CAUSE_NO_SUCH_COUNTER);
-    if (!(arbiter->common & BIT(resource))) {
-        why->index = resource;
+    if (!(arbiter->common & resource)) {
+        why->index = lowest(resource);
         why->processor = first_without(arbiter, resource);
         return invalid(why, VPMU_CAUSE_NO_SUCH_COUNTER);
     }
@@ -86,7 +90,7 @@ static uint64_t set_resources(const struct vpmu_arbiter *arbiter,
     uint64_t resources = 0;
 
     for (uint32_t i = 0; i < count; i++)
-        resources |= BIT(resource_of(effective_index(arbiter, &counters[i])));
+        resources |= resource_of(effective_index(arbiter, &counters[i]));
     return resources;
 }
 
