@@ -240,14 +240,22 @@ VPMU_LAYOUT(vpmu_profile, 144);
  * VERIFY: do a known piece of work on one processor with each held counter, and compare. No counter
  * may be running; afterwards all that were programmed start again from 0.
  */
+enum {
+    VPMU_VERIFY_INTERRUPT =
+        1, /* also that an overflow reaches the handler; READ counts these too */
+};
+
 #define VPMU_MAX_ITERATIONS 1000000u /* interrupts are off while one piece of work runs */
 
 struct vpmu_verify_request {
     struct vpmu_header header;
     uint32_t processor;
     uint32_t iterations; /* 1 to VPMU_MAX_ITERATIONS */
+    uint32_t flags;      /* VPMU_VERIFY_... */
+    uint32_t reserved;
 };
-VPMU_LAYOUT(vpmu_verify_request, 16);
+VPMU_FIELD(vpmu_verify_request, flags, 16);
+VPMU_LAYOUT(vpmu_verify_request, 24);
 
 enum {
     VPMU_CHECK_EXACT = 1,          /* `expected` is the count; otherwise the least plausible one */
@@ -258,6 +266,8 @@ enum {
     VPMU_CHECK_RDPMC_FAULT = 32,   /* RDPMC faults, so thread profiling would crash the system */
     VPMU_CHECK_RDPMC_WRONG = 64,   /* RDPMC and RDMSR disagree */
     VPMU_CHECK_NO_EVENT = 128,     /* CPUID says that the event is not available */
+    VPMU_CHECK_INTERRUPT = 256,    /* its overflow reached the handler: it can sample */
+    VPMU_CHECK_NO_INTERRUPT = 512, /* its overflow did not */
 };
 
 struct vpmu_check {

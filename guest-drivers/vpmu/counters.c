@@ -232,12 +232,6 @@ static NTSTATUS program_of(const struct vpmu *vpmu, const struct vpmu_program_re
     return STATUS_SUCCESS;
 }
 
-static void forget_overflows(struct vpmu *vpmu, uint32_t index)
-{
-    for (uint32_t i = 0; i < vpmu->driven; i++)
-        __atomic_store_n(&vpmu->processor[i].overflows.periods[index], 0, __ATOMIC_RELAXED);
-}
-
 NTSTATUS counters_program(struct vpmu *vpmu, const struct vpmu_program_request *request)
 {
     uint64_t bit;
@@ -251,7 +245,8 @@ NTSTATUS counters_program(struct vpmu *vpmu, const struct vpmu_program_request *
     status = program_of(vpmu, request, &vpmu->programs[request->counter]);
     if (!NT_SUCCESS(status))
         return status;
-    forget_overflows(vpmu, request->counter);
+    for (uint32_t i = 0; i < vpmu->driven; i++)
+        overflow_forget(&vpmu->processor[i].overflows, request->counter);
     vpmu->programmed |= bit;
     return sweep_processors(vpmu, bit, pmu_program);
 }

@@ -23,7 +23,12 @@ void overflow_reset(struct vpmu_overflows *overflows)
     __atomic_store_n(&overflows->bits, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&overflows->irql, 0, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < PMU_INDICES; i++)
-        __atomic_store_n(&overflows->periods[i], 0, __ATOMIC_RELAXED);
+        overflow_forget(overflows, i);
+}
+
+void overflow_forget(struct vpmu_overflows *overflows, uint32_t index)
+{
+    __atomic_store_n(&overflows->periods[index], 0, __ATOMIC_RELAXED);
 }
 
 static void next_period(const struct vpmu *vpmu, struct vpmu_overflows *overflows, uint32_t index)

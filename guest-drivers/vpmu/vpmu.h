@@ -86,6 +86,8 @@ NTSTATUS counters_read(struct vpmu *vpmu, uint32_t processor, struct vpmu_readin
 /* overflow.c */
 PHYSICAL_COUNTER_OVERFLOW_HANDLER overflow_handler;
 void overflow_reset(struct vpmu_overflows *overflows);
+/* From now on no period of the counter has ended. */
+void overflow_forget(struct vpmu_overflows *overflows, uint32_t index);
 void overflow_attach(struct vpmu *vpmu); /* NULL: detach */
 
 /* profiling.c */

@@ -125,11 +125,37 @@ static uint64_t distort(uint32_t index, uint32_t event, uint64_t events)
     return fake.wild >> index & 1 ? events * 10 : events;
 }
 
-static void add_events(uint32_t processor, uint32_t index, uint64_t events)
+static bool interrupts(uint32_t processor, uint32_t index)
+{
+    uint64_t control = *fake_msr(processor, control_msr(index));
+
+    return index >= FIXED ? control >> (4 * (index - FIXED)) & PMU_FIXED_INTERRUPT
+                          : control & PMU_INTERRUPT;
+}
+
+/* Returns the counter's bit if that made it overflow and it is to interrupt. */
+static uint64_t add_events(uint32_t processor, uint32_t index, uint64_t events)
 {
     uint64_t *value = fake_msr(processor, value_msr(index));
+    uint64_t before = *value;
 
-    *value = (*value + events) & ((1ull << fake.width) - 1);
+    *value = (before + events) & pmu_width_mask(fake.width);
+    return *value < before && interrupts(processor, index) ? 1ull << index : 0;
+}
+
+/* The HAL's handler: each holder is called with its own bits, on the processor concerned. */
+static void deliver(uint32_t processor, uint64_t bits)
+{
+    uint32_t here = fake.here;
+
+    if (fake.loses_interrupts)
+        return;
+    fake.here = processor;
+    for (uint32_t i = 0; i < FAKE_LIVE && bits; i++) {
+        if (fake.set[i].live && fake.set[i].handler && bits & fake.set[i].counters)
+            fake.set[i].handler(bits & fake.set[i].counters, (HANDLE)(uintptr_t)(i + 1));
+    }
+    fake.here = here;
 }
 
 bool os_rdmsr(uint32_t msr, uint64_t *value)
@@ -194,7 +220,7 @@ bool os_measure(uint32_t msr, uint64_t on, uint64_t off, uint32_t iterations)
         if (!counts(fake.here, index, &event))
             continue;
         branches = event == (fake.vendor == VPMU_VENDOR_AMD ? 0xc2u : 0xc4u);
-        add_events(
+        fake.pending |= add_events(
             fake.here, index,
             distort(index, event,
                     branches ? OS_WORK_BRANCHES(iterations) : OS_WORK_INSTRUCTIONS(iterations)));
@@ -205,24 +231,15 @@ bool os_measure(uint32_t msr, uint64_t on, uint64_t off, uint32_t iterations)
 void fake_count(uint32_t processor, uint64_t events)
 {
     uint64_t bits = 0;
-    uint32_t here = fake.here, event;
+    uint32_t event;
 
     for (uint64_t left = all_counters(); left; left &= left - 1) {
         uint32_t index = pmu_first(left);
-        uint64_t before = *fake_msr(processor, value_msr(index));
 
-        if (!counts(processor, index, &event))
-            continue;
-        add_events(processor, index, distort(index, event, events));
-        if (*fake_msr(processor, value_msr(index)) < before)
-            bits |= 1ull << index;
+        if (counts(processor, index, &event))
+            bits |= add_events(processor, index, distort(index, event, events));
     }
-    fake.here = processor;
-    for (uint32_t i = 0; i < FAKE_LIVE && bits; i++) {
-        if (fake.set[i].live && fake.set[i].handler && bits & fake.set[i].counters)
-            fake.set[i].handler(bits & fake.set[i].counters, (HANDLE)(uintptr_t)(i + 1));
-    }
-    fake.here = here;
+    deliver(processor, bits);
 }
 
 bool fake_is_quiet(void)
@@ -280,7 +297,12 @@ uint64_t os_interrupts_off(void)
 
 void os_interrupts_restore(uint64_t flags)
 {
+    uint64_t bits = flags ? 0 : fake.pending;
+
     fake.interrupts_off = flags;
+    if (!flags)
+        fake.pending = 0;
+    deliver(fake.here, bits);
 }
 
 bool os_user_rdpmc(bool allow)

@@ -30,6 +30,7 @@ struct fake {
     uint32_t processors;
     uint32_t here;
     bool interrupts_off;
+    uint64_t pending; /* overflows whose interrupt is held back */
     bool user_rdpmc[FAKE_PROCESSORS];
 
     /* What is wrong with it: masks over counter indices */
@@ -38,7 +39,8 @@ struct fake {
     uint64_t wild;         /* counts ten times as much */
     uint64_t drops;        /* its control register drops what is written */
     uint64_t rdpmc_faults; /* RDPMC of it faults */
-    uint32_t denied;       /* an event select that counts nothing */
+    bool loses_interrupts;
+    uint32_t denied; /* an event select that counts nothing */
 
     /* The HAL */
     uint32_t build;

@@ -25,14 +25,22 @@ static void acquire(void)
                  STATUS_SUCCESS);
 }
 
-static NTSTATUS verify_on(uint32_t processor, uint32_t iterations,
-                          struct vpmu_verification *verification)
+static NTSTATUS verify_with(uint32_t flags, uint32_t processor, uint32_t iterations,
+                            struct vpmu_verification *verification)
 {
-    struct vpmu_verify_request request = {
-        .header = HEADER(request), .processor = processor, .iterations = iterations};
+    struct vpmu_verify_request request = {.header = HEADER(request),
+                                          .processor = processor,
+                                          .iterations = iterations,
+                                          .flags = flags};
 
     return fake_request(&me, VPMU_IOCTL_VERIFY, &request, sizeof(request), verification,
                         sizeof(*verification), NULL);
+}
+
+static NTSTATUS verify_on(uint32_t processor, uint32_t iterations,
+                          struct vpmu_verification *verification)
+{
+    return verify_with(0, processor, iterations, verification);
 }
 
 static struct vpmu_verification verification_of(uint32_t processor)
@@ -212,4 +220,52 @@ Test(driver_verify, only_while_nothing_runs_and_within_limits)
     driver.running = 0;
     cr_expect_eq(verify_on(0, VPMU_MAX_ITERATIONS, &verification), STATUS_SUCCESS);
     cr_expect_eq(find(&verification, 0, VPMU_EVENT_INSTRUCTIONS)->counted, 2000004);
+}
+
+Test(driver_verify, interrupts_that_arrive)
+{
+    struct vpmu_verification verification;
+
+    acquire();
+    for (uint32_t iterations = 1; iterations < 3000; iterations += 997) {
+        cr_assert_eq(verify_with(VPMU_VERIFY_INTERRUPT, 2, iterations, &verification),
+                     STATUS_SUCCESS);
+        cr_expect(fake_is_quiet());
+        cr_expect_eq(driver.programmed, 0);
+        for (uint32_t i = 0; i < verification.count; i++) {
+            const struct vpmu_check *check = &verification.checks[i];
+            uint32_t flags = check->flags & (VPMU_CHECK_INTERRUPT | VPMU_CHECK_NO_INTERRUPT);
+
+            cr_expect_eq(flags, check->flags & VPMU_CHECK_EXACT ? VPMU_CHECK_INTERRUPT : 0);
+            cr_expect_eq(check->state, VPMU_COUNTER_BACKED);
+        }
+    }
+    cr_expect_eq(fake.per_processor[2].overflows.calls, 4 * 9, "one for each exact check");
+    cr_expect_eq(fake.per_processor[1].overflows.calls, 0);
+}
+
+Test(driver_verify, interrupts_that_do_not)
+{
+    struct vpmu_verification verification;
+    const struct vpmu_check *check;
+
+    acquire();
+    fake.loses_interrupts = true;
+    fake.starved = 2;
+    cr_assert_eq(verify_with(VPMU_VERIFY_INTERRUPT, 0, ROUNDS, &verification), STATUS_SUCCESS);
+    check = find(&verification, 0, VPMU_EVENT_BRANCHES);
+    cr_expect_eq(check->flags, VPMU_CHECK_EXACT | VPMU_CHECK_NO_INTERRUPT);
+    cr_expect_eq(check->state, VPMU_COUNTER_BACKED, "it counts, but cannot sample");
+    check = find(&verification, 1, VPMU_EVENT_BRANCHES);
+    cr_expect_eq(check->flags, VPMU_CHECK_EXACT, "a starved one is not tried");
+}
+
+Test(driver_verify, interrupts_need_the_overflow_resource)
+{
+    struct vpmu_verification verification;
+
+    fake.overflow_status = STATUS_NOT_SUPPORTED;
+    acquire();
+    cr_expect_eq(verify_with(VPMU_VERIFY_INTERRUPT, 0, 1, &verification), STATUS_NOT_SUPPORTED);
+    cr_expect_eq(verify_with(2, 0, 1, &verification), STATUS_INVALID_PARAMETER);
 }
