@@ -193,7 +193,7 @@ static const char *file_name(const char *path)
 }
 
 /* A module's command line is its path, then what the user wrote behind it. */
-static const struct boot_module *find_module(const char *name)
+const struct boot_module *driver_module(const char *name)
 {
     size_t length = strlen(name);
 
@@ -209,11 +209,6 @@ static const struct boot_module *find_module(const char *name)
             return boot_module(i);
     }
     return NULL;
-}
-
-bool driver_exists(const char *module)
-{
-    return find_module(module) != NULL;
 }
 
 static void init_driver_object(struct driver *driver)
@@ -259,7 +254,7 @@ struct driver *driver_load(const char *module, NTSTATUS *status, enum pe_status 
 {
     static WCHAR key[] = u"\\Registry\\Machine\\System\\CurrentControlSet\\Services\\driver";
     UNICODE_STRING registry = {sizeof(key) - 2, sizeof(key), key};
-    const struct boot_module *file = find_module(module);
+    const struct boot_module *file = driver_module(module);
     struct driver *driver = drivers;
 
     while (driver < &drivers[DRIVERS] && driver->used)

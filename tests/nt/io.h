@@ -26,8 +26,10 @@ struct driver *driver_load(const char *module, NTSTATUS *status, enum pe_status 
  */
 void driver_unload(struct driver *driver);
 
-/** Whether QEMU was given a module of this name. */
-bool driver_exists(const char *module);
+struct boot_module;
+
+/** The boot module of this file name, NULL for none. */
+const struct boot_module *driver_module(const char *name);
 
 /* What a user program calls (CreateFile, CloseHandle, DeviceIoControl), with NT statuses. */
 

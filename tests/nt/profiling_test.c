@@ -5,6 +5,7 @@
 #include "libc.h"
 #include "process.h"
 #include "profiling.h"
+#include "user_work.h"
 
 #define READ_ALL                                                                                   \
     (READ_THREAD_PROFILING_FLAG_DISPATCHING | READ_THREAD_PROFILING_FLAG_HARDWARE_COUNTERS)
@@ -69,13 +70,6 @@ void profiling_test_statuses(void)
     process_run(process_create(), statuses_program, thread_current(), true);
 }
 
-/*
- * The work, in ring 3: MOV, a loop of two instructions, RET, and the INT by
- * which ring 3 is left; the IRETQ that enters it counts for ring 0.
- */
-#define WORK_INSTRUCTIONS(n) (2 * (n) + 3)
-#define WORK_BRANCHES(n) ((n) + 2)
-extern uint64_t user_work(uint64_t rounds);
 asm(".globl user_work\n"
     "user_work: mov %rdi, %rax\n"
     "1: dec %rax\n"
@@ -131,9 +125,9 @@ static void profiled_thread(void *argument)
         if (!measure(profile, p, count))
             continue;
         p->repeats++;
-        if (count[0] != 2 * WORK_INSTRUCTIONS(p->rounds) && p->wrong_instructions++ == 0)
+        if (count[0] != 2 * USER_INSTRUCTIONS(p->rounds) && p->wrong_instructions++ == 0)
             p->instructions = count[0];
-        if (count[1] != 2 * WORK_BRANCHES(p->rounds) && p->wrong_branches++ == 0)
+        if (count[1] != 2 * USER_BRANCHES(p->rounds) && p->wrong_branches++ == 0)
             p->branches = count[1];
     }
     p->disabled = DisableThreadProfiling(profile);
@@ -153,9 +147,9 @@ static void report_profiled(const struct profiled *p, unsigned i)
 {
     status_is(p->enabled, STATUS_SUCCESS, "enable with two counters");
     check_equal(p->wrong_instructions, 0, "thread %u: %u exact deltas of instructions (%lu)", i,
-                p->repeats, p->instructions ? p->instructions : 2 * WORK_INSTRUCTIONS(p->rounds));
+                p->repeats, p->instructions ? p->instructions : 2 * USER_INSTRUCTIONS(p->rounds));
     check_equal(p->wrong_branches, 0, "thread %u: %u exact deltas of branches (%lu)", i, p->repeats,
-                p->branches ? p->branches : 2 * WORK_BRANCHES(p->rounds));
+                p->branches ? p->branches : 2 * USER_BRANCHES(p->rounds));
     check(p->switches >= REPEATS, "thread %u: the processor was shared: %u switches", i,
           p->switches);
     status_is(p->disabled, STATUS_SUCCESS, "disable");

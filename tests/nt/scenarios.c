@@ -10,8 +10,7 @@
 #include "process.h"
 #include "profiling_test.h"
 
-/* Loads a driver that must load. */
-static struct driver *load(const char *module)
+struct driver *scenario_load(const char *module)
 {
     NTSTATUS status;
     struct driver *driver = driver_load(module, &status, NULL);
@@ -22,7 +21,7 @@ static struct driver *load(const char *module)
 
 static void hello(void)
 {
-    struct driver *driver = load("hello.sys");
+    struct driver *driver = scenario_load("hello.sys");
 
     if (driver)
         driver_unload(driver);
@@ -68,7 +67,7 @@ static void section_program(void *argument)
     user_close(handle);
 }
 
-static void run_section(const char *device, uint32_t section)
+void scenario_section(const char *device, unsigned section)
 {
     struct section_run run = {device, section, STATUS_UNSUCCESSFUL};
 
@@ -81,12 +80,12 @@ static void run_section(const char *device, uint32_t section)
 static void run_sections(const char *module, const char *device, const uint32_t *sections,
                          unsigned count)
 {
-    struct driver *driver = load(module);
+    struct driver *driver = scenario_load(module);
 
     if (!driver)
         return;
     for (unsigned i = 0; i < count; i++)
-        run_section(device, sections[i]);
+        scenario_section(device, sections[i]);
     driver_unload(driver);
 }
 
@@ -102,21 +101,21 @@ static void routines(void)
 /* The checks of this kernel, checked: each broken rule is told. */
 static void rules(void)
 {
-    struct driver *driver = load("routines.sys");
+    struct driver *driver = scenario_load("routines.sys");
 
     if (!driver)
         return;
     violations_expect();
-    run_section("routines", ROUTINES_WRONG_IRQL);
+    scenario_section("routines", ROUTINES_WRONG_IRQL);
     check_equal(violations_seen(), 11, "routines.sys: broken rules");
-    run_section("routines", ROUTINES_LEAK);
+    scenario_section("routines", ROUTINES_LEAK);
     violations_expect();
     driver_unload(driver);
     check_equal(violations_seen(), 2, "routines.sys: leaks at unload");
 
-    driver = load("contract.sys");
+    driver = scenario_load("contract.sys");
     violations_expect();
-    run_section("contract", CONTRACT_WRONG_IRQL);
+    scenario_section("contract", CONTRACT_WRONG_IRQL);
     check_equal(violations_seen(), 6, "contract.sys: calls at a wrong IRQL");
     driver_unload(driver);
 }
@@ -127,9 +126,9 @@ static void contract(void)
 
     RUN_SECTIONS("contract.sys", "contract", CONTRACT_ALLOCATE, CONTRACT_CONFLICT, CONTRACT_FREE,
                  CONTRACT_PROFILING);
-    driver = load("contract.sys");
+    driver = scenario_load("contract.sys");
     hal_kernel_profiling(true);
-    run_section("contract", CONTRACT_KERNEL_HOLDS);
+    scenario_section("contract", CONTRACT_KERNEL_HOLDS);
     hal_kernel_profiling(false);
     driver_unload(driver);
 }
@@ -166,14 +165,14 @@ static void counting(void)
 
 static void thread_profiling(void)
 {
-    struct driver *driver = load("contract.sys");
+    struct driver *driver = scenario_load("contract.sys");
 
     if (!driver)
         return;
     profiling_test_statuses();
-    run_section("contract", CONTRACT_PROFILE_BEGIN);
+    scenario_section("contract", CONTRACT_PROFILE_BEGIN);
     profiling_test_threads();
-    run_section("contract", CONTRACT_PROFILE_END);
+    scenario_section("contract", CONTRACT_PROFILE_END);
     driver_unload(driver);
 }
 
@@ -188,5 +187,14 @@ const struct scenario scenarios[] = {
     {"no-profiling", no_profiling},
     {"counting", counting},
     {"thread-profiling", thread_profiling},
+    {"loader", loader},
+    {"vpmu", vpmu_counts},
+    {"vpmu-off", vpmu_off},
+    {"vpmu-beside-others", vpmu_beside_others},
+    {"vpmu-profiling", vpmu_profiling},
+    {"vpmu-requests", vpmu_requests},
+    {"vpmu-failures", vpmu_failures},
+    {"clients", vpmu_clients},
+    {"demo", vpmu_demo},
 };
 const unsigned scenario_count = ARRAY_SIZE(scenarios);

@@ -7,7 +7,28 @@ struct scenario {
     void (*run)(void); /* in a thread of the system process */
 };
 
+struct driver;
+
 extern const struct scenario scenarios[];
 extern const unsigned scenario_count;
+
+/** Loads a driver that must load; reports it. */
+struct driver *scenario_load(const char *module);
+
+/** Lets a test driver run a section, as a user program of its own, and reports its rows. */
+void scenario_section(const char *device, unsigned section);
+
+/* vpmu_test.c */
+void vpmu_counts(void);
+void vpmu_off(void);
+void vpmu_beside_others(void);
+void vpmu_profiling(void);
+void vpmu_requests(void);
+void vpmu_failures(void);
+void vpmu_clients(void);
+void vpmu_demo(void);
+
+/* loader_test.c */
+void loader(void);
 
 #endif

@@ -839,6 +839,55 @@ static void profile_end(void)
     test_equal(out, status_of(HalFreeHardwareCounters(profiling_handle)), SUCCESS, "  the free");
 }
 
+/* ---- Holding, while another driver uses the rest ---- */
+
+enum { HOLD_PERIOD = 777 };
+
+static HANDLE hold_handle;
+static uint32_t hold_calls, hold_wrong;
+
+static VOID NTAPI hold_overflow(ULONGLONG OverflowBits, HANDLE OwningHandle)
+{
+    __atomic_fetch_add(&hold_calls, 1, __ATOMIC_RELAXED);
+    if (OverflowBits != 1 || OwningHandle != hold_handle)
+        __atomic_fetch_add(&hold_wrong, 1, __ATOMIC_RELAXED);
+    wrmsr(MSR_PMC0, (uint32_t)-HOLD_PERIOD);
+}
+
+static void hold_here(void *context)
+{
+    (void)context;
+    wrmsr(MSR_PMC0, (uint32_t)-HOLD_PERIOD);
+    wrmsr(MSR_EVNTSEL0, EVENT_INSTRUCTIONS | SELECT_USER | SELECT_ENABLE | SELECT_INT);
+}
+
+static void let_go_here(void *context)
+{
+    (void)context;
+    wrmsr(MSR_EVNTSEL0, 0);
+    wrmsr(MSR_PMC0, 0);
+}
+
+static void hold(void)
+{
+    struct list list = LIST3(SINGLE(0), SINGLE(in->gp - 1), OVERFLOW(hold_overflow));
+
+    hold_calls = hold_wrong = 0;
+    test_equal(out, status_of(allocate(EVERYWHERE, &list, &hold_handle)), SUCCESS,
+               "holds the first and the last GP counter");
+    for (uint32_t i = 0; i < in->processors; i++)
+        test_on_processor(i, hold_here, NULL);
+}
+
+static void let_go(void)
+{
+    for (uint32_t i = 0; i < in->processors; i++)
+        test_on_processor(i, let_go_here, NULL);
+    test_equal(out, hold_calls > 0, 1, "the holder's own overflow handler was called");
+    test_equal(out, hold_wrong, 0, "  with its own bits and handle each time");
+    test_equal(out, status_of(HalFreeHardwareCounters(hold_handle)), SUCCESS, "lets go");
+}
+
 /* ---- Broken rules: six calls at DISPATCH_LEVEL ---- */
 
 static void wrong_irql(void)
@@ -875,6 +924,8 @@ static void (*const sections[])(void) = {
     [CONTRACT_WRONG_IRQL] = wrong_irql,
     [CONTRACT_PROFILE_BEGIN] = profile_begin,
     [CONTRACT_PROFILE_END] = profile_end,
+    [CONTRACT_HOLD] = hold,
+    [CONTRACT_LET_GO] = let_go,
 };
 
 void test_run(const struct test_input *input, struct test_output *output)

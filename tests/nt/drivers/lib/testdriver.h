@@ -46,6 +46,8 @@ enum contract_section {
     CONTRACT_WRONG_IRQL,    /* each call breaks a rule */
     CONTRACT_PROFILE_BEGIN, /* sets the profiling configuration up, and down */
     CONTRACT_PROFILE_END,
+    CONTRACT_HOLD, /* holds and samples the first and the last GP counter, and lets go */
+    CONTRACT_LET_GO,
 };
 
 /* Sections of routines.sys. */
