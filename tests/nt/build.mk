@@ -17,6 +17,14 @@ NT_DRIVER_LDFLAGS := -nostdlib -s -Wl,--subsystem,native -Wl,--entry,DriverEntry
 	-Wl,--dynamicbase -Wl,--nxcompat -Wl,--image-base,0x140000000
 NT_DRIVERS := $(patsubst $(NT_SRC)/drivers/%.c,$(NT_OUT)/%.sys,$(wildcard $(NT_SRC)/drivers/*.c))
 
+# The loader also runs on the host, where sanitizers watch it.
+UNIT_TESTS += pe
+unit_pe_SRC := $(NT_SRC)/pe.c $(wildcard $(NT_SRC)/unit/*.c)
+
+FUZZ_TARGETS += pe
+fuzz_pe_SRC := tests/fuzz/pe.c $(NT_SRC)/pe.c
+fuzz_pe_FLAGS := -max_len=8192
+
 SUITES += nt
 nt_PACKAGES := base source qemu firmware drivers
 nt_NEEDS = qemu qemu-stock drivers nt-guest
