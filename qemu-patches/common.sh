@@ -27,7 +27,7 @@ new_files() {
     local f
     while IFS= read -r -d '' f; do
         printf '%s\t%s\n' "$f" "${f#"$patches_dir/files/"}"
-    done < <(find "$patches_dir/files" -type f ! -name .gitkeep -print0 | sort -z)
+    done < <(find "$patches_dir/files" -type f -print0 | sort -z)
     for f in "$top"/hv/include/vpmu/*.h; do
         [ ! -e "$f" ] || printf '%s\tinclude/vpmu/%s\n' "$f" "${f##*/}"
     done
