@@ -30,8 +30,8 @@ void x86_vpmu_retire_undo(CPUState *cs, const TranslationBlock *tb, int insns);
 int x86_vpmu_retire_expired(CPUState *cs, const TranslationBlock *tb);
 
 /*
- * An interrupt is about to be taken: let an overflow at the instruction before
- * go first. True if there was one to look at: ask again what is pending.
+ * An interrupt is about to be taken: an overflow at the instruction before comes
+ * first. True if there may have been one, so that more may be pending.
  */
 bool x86_vpmu_settle(CPUX86State *env);
 
