@@ -16,22 +16,13 @@
 static const struct vpmu_selection nothing = {VPMU_EVENT_NONE, true};
 static const struct vpmu_selection unsupported = {VPMU_EVENT_NONE, false};
 
-struct encoding {
-    uint16_t code;
-    uint8_t event;
-};
-
-static const struct encoding intel_encodings[] = {
-#define INTEL(select, mask, event, bit) {(select) | (mask) << 8, VPMU_EVENT_##event},
-#include "events.def"
-#undef INTEL
-};
-
-static enum vpmu_event event_of(uint16_t code)
+static enum vpmu_event event_of(const struct vpmu_config *config, uint16_t code)
 {
-    for (unsigned i = 0; i < LENGTH(intel_encodings); i++) {
-        if (intel_encodings[i].code == code) {
-            return intel_encodings[i].event;
+    const struct vpmu_vendor_ops *vendor = vpmu_vendor_ops(config);
+
+    for (unsigned i = 0; i < vendor->encoding_count; i++) {
+        if (vendor->encodings[i].code == code) {
+            return vendor->encodings[i].event;
         }
     }
     return VPMU_EVENT_NONE;
@@ -63,7 +54,7 @@ static struct vpmu_selection select_inverted(const struct vpmu_config *config,
 struct vpmu_selection vpmu_select(const struct vpmu_config *config, uint16_t code, unsigned cmask,
                                   bool invert, bool edge)
 {
-    enum vpmu_event event = event_of(code);
+    enum vpmu_event event = event_of(config, code);
     struct vpmu_selection plain = vpmu_select_event(config, event);
 
     if (!plain.supported || edge) {

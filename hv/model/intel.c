@@ -265,6 +265,12 @@ static const struct vpmu_register registers[] = {
 #undef INTEL
 };
 
+static const struct vpmu_encoding encodings[] = {
+#define INTEL(select, mask, event, bit) {(select) | (mask) << 8, VPMU_EVENT_##event},
+#include "events.def"
+#undef INTEL
+};
+
 _Static_assert(sizeof(struct vpmu_state) % sizeof(uint64_t) == 0 &&
                    AT(debug_control) == sizeof(struct vpmu_state) / sizeof(uint64_t) - 1,
                "struct vpmu_state is an array of uint64_t");
@@ -398,6 +404,8 @@ uint64_t vpmu_misc_enable(const struct vpmu *pmu, uint64_t value)
 const struct vpmu_vendor_ops vpmu_intel = {
     .registers = registers,
     .register_count = LENGTH(registers),
+    .encodings = encodings,
+    .encoding_count = LENGTH(encodings),
     .config_error = config_error,
     .reset = reset,
     .program = program,

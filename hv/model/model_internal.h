@@ -33,6 +33,12 @@ struct vpmu_register {
     void (*write)(struct vpmu *pmu, const struct vpmu_register *reg, unsigned n, uint64_t value);
 };
 
+/* A row of events.def. */
+struct vpmu_encoding {
+    uint16_t code; /* event select | unit mask << 8 */
+    uint8_t event; /* enum vpmu_event */
+};
+
 /* What an event selector selects. */
 struct vpmu_selection {
     uint8_t event;  /* NONE: nothing, and if it is supported rightly so */
@@ -53,6 +59,8 @@ struct vpmu_program {
 struct vpmu_vendor_ops {
     const struct vpmu_register *registers;
     unsigned register_count;
+    const struct vpmu_encoding *encodings;
+    unsigned encoding_count;
 
     /* NULL, or why a processor of this vendor cannot be like that. */
     const char *(*config_error)(const struct vpmu_config *config);

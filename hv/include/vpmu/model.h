@@ -23,8 +23,8 @@
  * under the configuration that it left behind. Of two WRMSRs that start and stop a counter, the
  * first one is counted and the second is not.
  *
- * The model is pure: no clock, no allocation, no I/O. A `struct vpmu` is plain memory; each vCPU has
- * its own and calls are never concurrent on one.
+ * The model is pure: no clock, no allocation, no I/O. A `struct vpmu` is plain memory; each vCPU
+ * has its own and calls are never concurrent on one.
  */
 #ifndef VPMU_MODEL_H
 #define VPMU_MODEL_H
@@ -62,20 +62,20 @@ enum vpmu_class {
 /* What a source can keep totals of. The names are those of the architectural events where one
  * exists; docs/device.md defines each of them for guests under TCG. */
 enum vpmu_event {
-    VPMU_EVENT_NONE = 0,              /* an event that nobody counts */
-    VPMU_EVENT_INSTRUCTIONS = 1,      /* instructions retired */
-    VPMU_EVENT_BRANCHES = 2,          /* branch instructions retired, taken or not */
-    VPMU_EVENT_COND_BRANCHES = 3,     /* conditional branch instructions retired, taken or not */
-    VPMU_EVENT_NEAR_CALLS = 4,        /* near calls retired */
-    VPMU_EVENT_NEAR_RETURNS = 5,      /* near returns retired */
-    VPMU_EVENT_FAR_BRANCHES = 6,      /* far branches retired */
-    VPMU_EVENT_CYCLES = 7,            /* core cycles, not halted */
-    VPMU_EVENT_REF_CYCLES = 8,        /* cycles at the TSC's rate, not halted */
-    VPMU_EVENT_SLOTS = 9,             /* issue slots: core cycles times the machine's width */
-    VPMU_EVENT_INTERRUPTS = 10,       /* hardware interrupts received */
-    VPMU_EVENT_LLC_REFERENCES = 11,   /* last-level cache references */
-    VPMU_EVENT_LLC_MISSES = 12,       /* last-level cache misses */
-    VPMU_EVENT_BRANCH_MISSES = 13,    /* mispredicted branches retired */
+    VPMU_EVENT_NONE = 0,            /* an event that nobody counts */
+    VPMU_EVENT_INSTRUCTIONS = 1,    /* instructions retired */
+    VPMU_EVENT_BRANCHES = 2,        /* branch instructions retired, taken or not */
+    VPMU_EVENT_COND_BRANCHES = 3,   /* conditional branch instructions retired, taken or not */
+    VPMU_EVENT_NEAR_CALLS = 4,      /* near calls retired */
+    VPMU_EVENT_NEAR_RETURNS = 5,    /* near returns retired */
+    VPMU_EVENT_FAR_BRANCHES = 6,    /* far branches retired */
+    VPMU_EVENT_CYCLES = 7,          /* core cycles, not halted */
+    VPMU_EVENT_REF_CYCLES = 8,      /* cycles at the TSC's rate, not halted */
+    VPMU_EVENT_SLOTS = 9,           /* issue slots: core cycles times the machine's width */
+    VPMU_EVENT_INTERRUPTS = 10,     /* hardware interrupts received */
+    VPMU_EVENT_LLC_REFERENCES = 11, /* last-level cache references */
+    VPMU_EVENT_LLC_MISSES = 12,     /* last-level cache misses */
+    VPMU_EVENT_BRANCH_MISSES = 13,  /* mispredicted branches retired */
 };
 
 #define VPMU_EVENTS 14
@@ -86,9 +86,9 @@ struct vpmu_config {
     uint8_t vendor;      /* enum vpmu_vendor */
     uint8_t version;     /* Intel: architectural version, 1 to 5 */
     uint8_t gp;          /* general-purpose counters, 1 to 8 */
-    uint8_t fixed;       /* fixed-function counters, 0 to 4; 0 with version 1 */
+    uint8_t fixed;       /* fixed-function counters, 0 to 4, their events kept; 0 with version 1 */
     uint8_t gp_width;    /* bits, 32 to 48 */
-    uint8_t fixed_width; /* bits, 32 to 48 */
+    uint8_t fixed_width; /* bits, 32 to 48; no matter if there are no fixed counters */
     bool full_width;     /* IA32_PERF_CAPABILITIES[13]: the IA32_A_PMCx aliases exist */
     uint32_t events;     /* VPMU_EVENT_BIT() of each event that the source keeps */
 };
@@ -100,7 +100,10 @@ struct vpmu_demand {
     uint64_t distance; /* events until it overflows: 1 to 2^width */
 };
 
-/* What the model needs of a source. All are called with the `source` given to vpmu_init(). */
+/* What the model needs of a source. All are called with the `source` given to vpmu_init(), and none
+ * may call the model. When an overflow is due, the state is complete before pmi() is called, and
+ * demand() follows. A write finds the overflows before it takes effect, so pmi() may come before
+ * the write and demand() comes after it. Reads call demand() only if they found an overflow. */
 struct vpmu_source_ops {
     /* The total of `event` over `classes` so far, modulo 2^64, without the instruction in progress.
      * Called only for events in vpmu_config.events. */
@@ -145,7 +148,8 @@ struct vpmu_counter_info {
     bool fixed;
     uint8_t index;           /* within its kind */
     uint8_t state;           /* enum vpmu_counter_state */
-    uint8_t event;           /* enum vpmu_event; NONE where unsupported or not programmed */
+    uint8_t event;           /* enum vpmu_event that it counts, NONE if none: not programmed,
+                              * unsupported, or (backed) a comparison that is never true */
     uint8_t classes;         /* classes that it counts in */
     bool enabled;            /* counts now: its own and the global enable are set, not frozen */
     bool interrupt;          /* overflow raises a PMI */
