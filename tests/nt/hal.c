@@ -106,7 +106,8 @@ void hal_start_processor(void)
         wrmsr(MSR_GLOBAL_CTRL, rdmsr(MSR_GLOBAL_CTRL) & ~fixed);
         wrmsr(MSR_GLOBAL_OVF_CTRL, vpmu_counters(hal_pmu.gp, hal_pmu.fixed));
     }
-    apic_write(APIC_LVT_PMI, VECTOR_PMI);
+    /* Version 1 has no status that says whose counter overflowed: no interrupt there. */
+    apic_write(APIC_LVT_PMI, hal_pmu.version >= 2 ? VECTOR_PMI : APIC_LVT_MASKED);
 }
 
 static bool enter_arbiter(void)

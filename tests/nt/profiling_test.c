@@ -179,3 +179,19 @@ void profiling_test_threads(void)
     for (unsigned i = 0; i < THREADS; i++)
         report_profiled(&profiled[i], i);
 }
+
+static void profiled_while(void *argument)
+{
+    void (*const *during)(void) = argument;
+    HANDLE profile;
+
+    status_is(EnableThreadProfiling(thread_current(), 0, 3, &profile), STATUS_SUCCESS,
+              "enable with two counters");
+    (*during)();
+    status_is(DisableThreadProfiling(profile), STATUS_SUCCESS, "disable");
+}
+
+void profiling_test_during(void (*during)(void))
+{
+    process_run(process_create(), profiled_while, &during, true);
+}

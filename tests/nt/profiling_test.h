@@ -12,4 +12,7 @@ void profiling_test_statuses(void);
  */
 void profiling_test_threads(void);
 
+/** Runs during() in a thread that is profiled with two counters. */
+void profiling_test_during(void (*during)(void));
+
 #endif

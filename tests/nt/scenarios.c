@@ -163,6 +163,11 @@ static void counting(void)
                 "overflow interrupts");
 }
 
+static void busy_section(void)
+{
+    scenario_section("contract", CONTRACT_PROFILE_BUSY);
+}
+
 static void thread_profiling(void)
 {
     struct driver *driver = scenario_load("contract.sys");
@@ -172,6 +177,7 @@ static void thread_profiling(void)
     profiling_test_statuses();
     scenario_section("contract", CONTRACT_PROFILE_BEGIN);
     profiling_test_threads();
+    profiling_test_during(busy_section);
     scenario_section("contract", CONTRACT_PROFILE_END);
     driver_unload(driver);
 }

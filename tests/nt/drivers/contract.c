@@ -186,6 +186,17 @@ static void fill_affinity(struct affinity *a, enum where where)
     }
 }
 
+/* What is asked of HalAllocateHardwareCounters. */
+struct request {
+    enum where where;
+    BOOLEAN listed; /* else the list is NULL */
+    struct list list;
+};
+
+#define WHOLE {EVERYWHERE, FALSE, {0}}
+#define ALL_OF(where) {where, FALSE, {0}}
+#define ASK(where, ...) {where, TRUE, __VA_ARGS__}
+
 /* list may be NULL: no list. */
 static NTSTATUS allocate(enum where where, const struct list *list, HANDLE *handle)
 {
@@ -194,6 +205,11 @@ static NTSTATUS allocate(enum where where, const struct list *list, HANDLE *hand
     fill_affinity(&affinity, where);
     return HalAllocateHardwareCounters(affinity.pointer, affinity.count,
                                        (PPHYSICAL_COUNTER_RESOURCE_LIST)list, handle);
+}
+
+static const struct list *list_of(const struct request *request)
+{
+    return request->listed ? &request->list : NULL;
 }
 
 /* A refused list may leave -1 behind where the observed behaviour does. */
@@ -225,13 +241,16 @@ static void check_allocate(const char *name, enum where where, const struct list
         test_equal(out, status_of(HalFreeHardwareCounters(handle)), STATUS_SUCCESS, "  its free");
 }
 
+static void check_set(const char *name, HARDWARE_COUNTER *array, ULONG count, ULONG want)
+{
+    test_equal(out, status_of(KeSetHardwareCounterConfiguration(array, count)), want, name);
+}
+
 /* ---- HalAllocateHardwareCounters: one request at a time ---- */
 
 struct allocate_row {
     const char *name;
-    enum where where;
-    BOOLEAN has_list;
-    struct list list;
+    struct request request;
     ULONG status;
 };
 
@@ -248,47 +267,47 @@ static void allocate_rows(void)
 {
     const ULONG gp = in->gp, fixed = in->fixed, v2 = in->version >= 2;
     const struct allocate_row rows[] = {
-        {"whole PMU", EVERYWHERE, FALSE, {0}, SUCCESS},
-        {"all counters of the first processor", FIRST, FALSE, {0}, SUCCESS},
-        {"all counters of each processor", ALL, FALSE, {0}, SUCCESS},
-        {"one counter", EVERYWHERE, TRUE, LIST1(SINGLE(0)), SUCCESS},
-        {"the last GP counter, last processor", LAST, TRUE, LIST1(SINGLE(gp - 1)), SUCCESS},
-        {"all GP counters as a range", ALL, TRUE, LIST1(RANGE(0, gp - 1)), SUCCESS},
-        {"a fixed counter", EVERYWHERE, TRUE, LIST1(SINGLE(FIXED_INDEX)),
-         fixed ? SUCCESS : INVALID},
-        {"counters, overflow, tag", EVERYWHERE, TRUE,
-         LIST3(SINGLE(1), OVERFLOW(no_overflow), TAG(7)), v2 ? SUCCESS : UNSUPPORTED},
-        {"overflow before version 2", EVERYWHERE, TRUE, LIST2(SINGLE(0), OVERFLOW(no_overflow)),
+        {"whole PMU", WHOLE, SUCCESS},
+        {"all counters of the first processor", ALL_OF(FIRST), SUCCESS},
+        {"all counters of each processor", ALL_OF(ALL), SUCCESS},
+        {"one counter", ASK(EVERYWHERE, LIST1(SINGLE(0))), SUCCESS},
+        {"the last GP counter, last processor", ASK(LAST, LIST1(SINGLE(gp - 1))), SUCCESS},
+        {"all GP counters as a range", ASK(ALL, LIST1(RANGE(0, gp - 1))), SUCCESS},
+        {"a fixed counter", ASK(EVERYWHERE, LIST1(SINGLE(FIXED_INDEX))), fixed ? SUCCESS : INVALID},
+        {"counters, overflow, tag",
+         ASK(EVERYWHERE, LIST3(SINGLE(1), OVERFLOW(no_overflow), TAG(7))),
          v2 ? SUCCESS : UNSUPPORTED},
-        {"a GP counter too many", EVERYWHERE, TRUE, LIST1(SINGLE(gp)), INVALID},
-        {"a range that ends behind", EVERYWHERE, TRUE, LIST1(RANGE(0, gp)), INVALID},
-        {"a fixed counter too many", EVERYWHERE, TRUE, LIST1(SINGLE(FIXED_INDEX + fixed)), INVALID},
-        {"index 0x40", EVERYWHERE, TRUE, LIST1(SINGLE(0x40)), INVALID},
-        {"index 0xFFFFFFFF", EVERYWHERE, TRUE, LIST1(SINGLE(0xffffffff)), INVALID},
-        {"a range that ends before it begins", EVERYWHERE, TRUE, LIST1(RANGE(1, 0)), INVALID},
-        {"extended configuration", EVERYWHERE, TRUE, LIST1(EXTENDED), UNSUPPORTED},
-        {"extended configuration behind a counter", EVERYWHERE, TRUE, LIST2(SINGLE(0), EXTENDED),
+        {"overflow before version 2", ASK(EVERYWHERE, LIST2(SINGLE(0), OVERFLOW(no_overflow))),
+         v2 ? SUCCESS : UNSUPPORTED},
+        {"a GP counter too many", ASK(EVERYWHERE, LIST1(SINGLE(gp))), INVALID},
+        {"a range that ends behind", ASK(EVERYWHERE, LIST1(RANGE(0, gp))), INVALID},
+        {"a fixed counter too many", ASK(EVERYWHERE, LIST1(SINGLE(FIXED_INDEX + fixed))), INVALID},
+        {"index 0x40", ASK(EVERYWHERE, LIST1(SINGLE(0x40))), INVALID},
+        {"index 0xFFFFFFFF", ASK(EVERYWHERE, LIST1(SINGLE(0xffffffff))), INVALID},
+        {"a range that ends before it begins", ASK(EVERYWHERE, LIST1(RANGE(1, 0))), INVALID},
+        {"extended configuration", ASK(EVERYWHERE, LIST1(EXTENDED)), UNSUPPORTED},
+        {"extended configuration behind a counter", ASK(EVERYWHERE, LIST2(SINGLE(0), EXTENDED)),
          UNSUPPORTED},
-        {"event buffer without PEBS", EVERYWHERE, TRUE, LIST2(SINGLE(0), BUFFER(1)), UNSUPPORTED},
-        {"event threshold 0", EVERYWHERE, TRUE, LIST2(SINGLE(0), BUFFER(0)), INVALID},
-        {"two overflow handlers", EVERYWHERE, TRUE,
-         LIST3(SINGLE(0), OVERFLOW(no_overflow), OVERFLOW(no_overflow)), INVALID},
-        {"overflow without a handler", EVERYWHERE, TRUE, LIST2(SINGLE(0), OVERFLOW(NULL)), INVALID},
-        {"two tags", EVERYWHERE, TRUE, LIST3(SINGLE(0), TAG(1), TAG(2)), INVALID},
-        {"resource type 6", EVERYWHERE, TRUE, LIST1({.Type = ResourceTypeMax}), INVALID},
-        {"flags that are not 0", EVERYWHERE, TRUE, LIST1({.Flags = 1}), INVALID},
-        {"an empty list", EVERYWHERE, TRUE, {0}, INVALID},
-        {"an empty mask", EMPTY, TRUE, LIST1(SINGLE(0)), INVALID},
-        {"an absent processor", ABSENT, TRUE, LIST1(SINGLE(0)), INVALID},
-        {"an absent group", FOREIGN_GROUP, TRUE, LIST1(SINGLE(0)), INVALID},
-        {"a reserved field", RESERVED, TRUE, LIST1(SINGLE(0)), INVALID},
-        {"one group twice", TWICE, TRUE, LIST1(SINGLE(0)), INVALID},
-        {"a count without affinities", COUNT_ONLY, TRUE, LIST1(SINGLE(0)), INVALID},
-        {"affinities without a count", ZERO_COUNT, TRUE, LIST1(SINGLE(0)), INVALID},
+        {"event buffer without PEBS", ASK(EVERYWHERE, LIST2(SINGLE(0), BUFFER(1))), UNSUPPORTED},
+        {"event threshold 0", ASK(EVERYWHERE, LIST2(SINGLE(0), BUFFER(0))), INVALID},
+        {"two overflow handlers",
+         ASK(EVERYWHERE, LIST3(SINGLE(0), OVERFLOW(no_overflow), OVERFLOW(no_overflow))), INVALID},
+        {"overflow without a handler", ASK(EVERYWHERE, LIST2(SINGLE(0), OVERFLOW(NULL))), INVALID},
+        {"two tags", ASK(EVERYWHERE, LIST3(SINGLE(0), TAG(1), TAG(2))), INVALID},
+        {"resource type 6", ASK(EVERYWHERE, LIST1({.Type = ResourceTypeMax})), INVALID},
+        {"flags that are not 0", ASK(EVERYWHERE, LIST1({.Flags = 1})), INVALID},
+        {"an empty list", ASK(EVERYWHERE, {0}), INVALID},
+        {"an empty mask", ASK(EMPTY, LIST1(SINGLE(0))), INVALID},
+        {"an absent processor", ASK(ABSENT, LIST1(SINGLE(0))), INVALID},
+        {"an absent group", ASK(FOREIGN_GROUP, LIST1(SINGLE(0))), INVALID},
+        {"a reserved field", ASK(RESERVED, LIST1(SINGLE(0))), INVALID},
+        {"one group twice", ASK(TWICE, LIST1(SINGLE(0))), INVALID},
+        {"a count without affinities", ASK(COUNT_ONLY, LIST1(SINGLE(0))), INVALID},
+        {"affinities without a count", ASK(ZERO_COUNT, LIST1(SINGLE(0))), INVALID},
     };
 
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        check_allocate(rows[i].name, rows[i].where, rows[i].has_list ? &rows[i].list : NULL,
+        check_allocate(rows[i].name, rows[i].request.where, list_of(&rows[i].request),
                        (NTSTATUS)rows[i].status);
     test_equal(out, status_of(HalAllocateHardwareCounters(NULL, 0, NULL, NULL)), INVALID,
                "no place for the handle");
@@ -310,115 +329,47 @@ static void no_pmu(void)
 
 /* ---- HalAllocateHardwareCounters while something is held ---- */
 
+enum { ANYTHING, TWO_PROCESSORS, VERSION_2 };
+
 struct conflict_row {
     const char *name;
-    enum where held_where;
-    BOOLEAN held_listed;
-    struct list held;
-    enum where where;
-    BOOLEAN listed;
-    struct list list;
+    struct request held, wanted;
     ULONG documented, observed;
-    unsigned processors; /* needed */
+    unsigned needs;
 };
 
 static const struct conflict_row conflict_rows[] = {
-    {"whole, then whole",
-     EVERYWHERE,
-     FALSE,
-     {0},
-     EVERYWHERE,
-     FALSE,
-     {0},
-     INSUFFICIENT,
-     INSUFFICIENT,
-     1},
-    {"whole, then one",
-     EVERYWHERE,
-     FALSE,
-     {0},
-     EVERYWHERE,
-     TRUE,
-     LIST1(SINGLE(0)),
-     INSUFFICIENT,
-     NOT_SUCCESSFUL,
-     1},
-    {"whole, then all of a processor",
-     EVERYWHERE,
-     FALSE,
-     {0},
-     FIRST,
-     FALSE,
-     {0},
-     INSUFFICIENT,
-     NOT_SUCCESSFUL,
-     1},
-    {"one, then whole",
-     EVERYWHERE,
-     TRUE,
-     LIST1(SINGLE(0)),
-     EVERYWHERE,
-     FALSE,
-     {0},
-     INSUFFICIENT,
-     INSUFFICIENT,
-     1},
-    {"one, then the same", EVERYWHERE, TRUE, LIST1(SINGLE(0)), EVERYWHERE, TRUE, LIST1(SINGLE(0)),
-     INSUFFICIENT, INSUFFICIENT, 1},
-    {"one, then another", EVERYWHERE, TRUE, LIST1(SINGLE(0)), EVERYWHERE, TRUE, LIST1(SINGLE(1)),
-     SUCCESS, SUCCESS, 1},
-    {"range, then an overlapping one", EVERYWHERE, TRUE, LIST1(RANGE(0, 1)), EVERYWHERE, TRUE,
-     LIST1(RANGE(1, 2)), INSUFFICIENT, INSUFFICIENT, 1},
-    {"range, then the next", EVERYWHERE, TRUE, LIST1(RANGE(0, 1)), EVERYWHERE, TRUE,
-     LIST1(RANGE(2, 3)), SUCCESS, SUCCESS, 1},
-    {"one, then nothing of a list where a part is held", EVERYWHERE, TRUE, LIST1(SINGLE(1)),
-     EVERYWHERE, TRUE, LIST2(SINGLE(0), SINGLE(1)), INSUFFICIENT, INSUFFICIENT, 1},
-    {"tag, then whole",
-     EVERYWHERE,
-     TRUE,
-     LIST1(TAG(9)),
-     EVERYWHERE,
-     FALSE,
-     {0},
-     INSUFFICIENT,
-     INSUFFICIENT,
-     1},
-    {"overflow, then overflow", EVERYWHERE, TRUE, LIST2(SINGLE(0), OVERFLOW(no_overflow)),
-     EVERYWHERE, TRUE, LIST2(SINGLE(1), OVERFLOW(no_overflow)), SUCCESS, SUCCESS, 1},
-    {"all of the first processor, then one of it",
-     FIRST,
-     FALSE,
-     {0},
-     FIRST,
-     TRUE,
-     LIST1(SINGLE(0)),
-     INSUFFICIENT,
-     INSUFFICIENT,
-     1},
-    {"all of the first processor, then whole",
-     FIRST,
-     FALSE,
-     {0},
-     EVERYWHERE,
-     FALSE,
-     {0},
-     INSUFFICIENT,
-     INSUFFICIENT,
-     1},
-    {"one of the first processor, then of the last", FIRST, TRUE, LIST1(SINGLE(0)), LAST, TRUE,
-     LIST1(SINGLE(0)), SUCCESS, SUCCESS, 2},
-    {"one of the last processor, then of all", LAST, TRUE, LIST1(SINGLE(0)), EVERYWHERE, TRUE,
-     LIST1(SINGLE(0)), INSUFFICIENT, INSUFFICIENT, 2},
-    {"all of the first processor, then all of the last",
-     FIRST,
-     FALSE,
-     {0},
-     LAST,
-     FALSE,
-     {0},
-     SUCCESS,
-     SUCCESS,
-     2},
+    {"whole, then whole", WHOLE, WHOLE, INSUFFICIENT, INSUFFICIENT, ANYTHING},
+    {"whole, then one", WHOLE, ASK(EVERYWHERE, LIST1(SINGLE(0))), INSUFFICIENT, NOT_SUCCESSFUL,
+     ANYTHING},
+    {"whole, then all of a processor", WHOLE, ALL_OF(FIRST), INSUFFICIENT, NOT_SUCCESSFUL,
+     ANYTHING},
+    {"one, then whole", ASK(EVERYWHERE, LIST1(SINGLE(0))), WHOLE, INSUFFICIENT, INSUFFICIENT,
+     ANYTHING},
+    {"one, then the same", ASK(EVERYWHERE, LIST1(SINGLE(0))), ASK(EVERYWHERE, LIST1(SINGLE(0))),
+     INSUFFICIENT, INSUFFICIENT, ANYTHING},
+    {"one, then another", ASK(EVERYWHERE, LIST1(SINGLE(0))), ASK(EVERYWHERE, LIST1(SINGLE(1))),
+     SUCCESS, SUCCESS, ANYTHING},
+    {"range, then an overlapping one", ASK(EVERYWHERE, LIST1(RANGE(0, 1))),
+     ASK(EVERYWHERE, LIST1(RANGE(1, 2))), INSUFFICIENT, INSUFFICIENT, ANYTHING},
+    {"range, then the next", ASK(EVERYWHERE, LIST1(RANGE(0, 1))),
+     ASK(EVERYWHERE, LIST1(RANGE(2, 3))), SUCCESS, SUCCESS, ANYTHING},
+    {"one, then nothing of a list where a part is held", ASK(EVERYWHERE, LIST1(SINGLE(1))),
+     ASK(EVERYWHERE, LIST2(SINGLE(0), SINGLE(1))), INSUFFICIENT, INSUFFICIENT, ANYTHING},
+    {"tag, then whole", ASK(EVERYWHERE, LIST1(TAG(9))), WHOLE, INSUFFICIENT, INSUFFICIENT,
+     ANYTHING},
+    {"overflow, then overflow", ASK(EVERYWHERE, LIST2(SINGLE(0), OVERFLOW(no_overflow))),
+     ASK(EVERYWHERE, LIST2(SINGLE(1), OVERFLOW(no_overflow))), SUCCESS, SUCCESS, VERSION_2},
+    {"all of the first processor, then one of it", ALL_OF(FIRST), ASK(FIRST, LIST1(SINGLE(0))),
+     INSUFFICIENT, INSUFFICIENT, ANYTHING},
+    {"all of the first processor, then whole", ALL_OF(FIRST), WHOLE, INSUFFICIENT, INSUFFICIENT,
+     ANYTHING},
+    {"one of the first processor, then of the last", ASK(FIRST, LIST1(SINGLE(0))),
+     ASK(LAST, LIST1(SINGLE(0))), SUCCESS, SUCCESS, TWO_PROCESSORS},
+    {"one of the last processor, then of all", ASK(LAST, LIST1(SINGLE(0))),
+     ASK(EVERYWHERE, LIST1(SINGLE(0))), INSUFFICIENT, INSUFFICIENT, TWO_PROCESSORS},
+    {"all of the first processor, then all of the last", ALL_OF(FIRST), ALL_OF(LAST), SUCCESS,
+     SUCCESS, TWO_PROCESSORS},
 };
 
 static void conflicts(void)
@@ -427,12 +378,12 @@ static void conflicts(void)
         const struct conflict_row *row = &conflict_rows[i];
         HANDLE held = UNTOUCHED;
 
-        if (row->processors > in->processors)
+        if ((row->needs == TWO_PROCESSORS && in->processors < 2) ||
+            (row->needs == VERSION_2 && in->version < 2))
             continue;
-        test_equal(
-            out, status_of(allocate(row->held_where, row->held_listed ? &row->held : NULL, &held)),
-            SUCCESS, "  the first of the two");
-        check_allocate(row->name, row->where, row->listed ? &row->list : NULL,
+        test_equal(out, status_of(allocate(row->held.where, list_of(&row->held), &held)), SUCCESS,
+                   "  the first of the two");
+        check_allocate(row->name, row->wanted.where, list_of(&row->wanted),
                        by_mode((NTSTATUS)row->documented, (NTSTATUS)row->observed));
         test_equal(out, status_of(HalFreeHardwareCounters(held)), SUCCESS,
                    "  the free of the first");
@@ -480,6 +431,9 @@ static void kernel_holds(void)
     check_allocate("the counter of the kernel's own profiling", EVERYWHERE, &zero,
                    by_mode((NTSTATUS)INSUFFICIENT, (NTSTATUS)BUSY));
     check_allocate("another counter beside it", EVERYWHERE, &one, STATUS_SUCCESS);
+    check_set("set a counter that another holds", &(HARDWARE_COUNTER){.Index = 0}, 1,
+              (ULONG)by_mode((NTSTATUS)ALREADY, SUCCESS));
+    check_set("empty the set", NULL, 0, SUCCESS);
     check_allocate("whole PMU beside it", EVERYWHERE, NULL,
                    by_mode((NTSTATUS)INSUFFICIENT, (NTSTATUS)BUSY));
 }
@@ -495,11 +449,6 @@ static void before_1903(void)
 }
 
 /* ---- KeSetHardwareCounterConfiguration, KeQueryHardwareCounterConfiguration ---- */
-
-static void check_set(const char *name, HARDWARE_COUNTER *array, ULONG count, ULONG want)
-{
-    test_equal(out, status_of(KeSetHardwareCounterConfiguration(array, count)), want, name);
-}
 
 /* Asks for the set: its length and its first index. */
 static void check_query(const char *name, ULONG count, ULONG64 first)
@@ -831,6 +780,14 @@ static void profile_begin(void)
         test_on_processor(i, profile_on_here, NULL);
 }
 
+static void profile_busy(void)
+{
+    check_set("set a counter that a thread profiles with", &(HARDWARE_COUNTER){.Index = 1}, 1,
+              ALREADY);
+    check_set("set another counter meanwhile", &(HARDWARE_COUNTER){.Index = 2}, 1,
+              (ULONG)by_mode(SUCCESS, (NTSTATUS)ALREADY));
+}
+
 static void profile_end(void)
 {
     for (uint32_t i = 0; i < in->processors; i++)
@@ -888,7 +845,7 @@ static void let_go(void)
     test_equal(out, status_of(HalFreeHardwareCounters(hold_handle)), SUCCESS, "lets go");
 }
 
-/* ---- Broken rules: six calls at DISPATCH_LEVEL ---- */
+/* ---- Broken rules: four calls at DISPATCH_LEVEL, two at APC_LEVEL ---- */
 
 static void wrong_irql(void)
 {
@@ -923,6 +880,7 @@ static void (*const sections[])(void) = {
     [CONTRACT_COUNT] = counts,
     [CONTRACT_WRONG_IRQL] = wrong_irql,
     [CONTRACT_PROFILE_BEGIN] = profile_begin,
+    [CONTRACT_PROFILE_BUSY] = profile_busy,
     [CONTRACT_PROFILE_END] = profile_end,
     [CONTRACT_HOLD] = hold,
     [CONTRACT_LET_GO] = let_go,

@@ -45,6 +45,7 @@ enum contract_section {
     CONTRACT_COUNT,         /* exact counts, on every processor */
     CONTRACT_WRONG_IRQL,    /* each call breaks a rule */
     CONTRACT_PROFILE_BEGIN, /* sets the profiling configuration up, and down */
+    CONTRACT_PROFILE_BUSY,  /* a thread profiles with the configuration */
     CONTRACT_PROFILE_END,
     CONTRACT_HOLD, /* holds and samples the first and the last GP counter, and lets go */
     CONTRACT_LET_GO,
