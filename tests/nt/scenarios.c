@@ -195,6 +195,7 @@ const struct scenario scenarios[] = {
     {"thread-profiling", thread_profiling},
     {"loader", loader},
     {"vpmu", vpmu_counts},
+    {"vpmu-cleared", vpmu_cleared},
     {"vpmu-off", vpmu_off},
     {"vpmu-beside-others", vpmu_beside_others},
     {"vpmu-profiling", vpmu_profiling},

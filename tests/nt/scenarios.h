@@ -18,8 +18,9 @@ struct driver *scenario_load(const char *module);
 /** Lets a test driver run a section, as a user program of its own, and reports its rows. */
 void scenario_section(const char *device, unsigned section);
 
-/* vpmu_test.c */
+/* vpmu_test.c, vpmu_requests.c, clients_test.c, demo.c */
 void vpmu_counts(void);
+void vpmu_cleared(void);
 void vpmu_off(void);
 void vpmu_beside_others(void);
 void vpmu_profiling(void);
