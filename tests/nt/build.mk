@@ -44,9 +44,8 @@ $(NT_IMAGE): $(NT_OBJS) $(GUEST_LIB) $(GUEST_SRC)/lib/image.lds
 	$(call run,LD,$@) $(GUEST_CC) $(GUEST_CFLAGS) $(GUEST_LDFLAGS) -o $@ $(NT_OBJS) $(GUEST_OUT)/lib/boot.S.o $(GUEST_LIB)
 
 # Each driver: its C file, assembly NAME_*.S where it has some, and the library.
-NT_ALONE := hello ordinal
 nt_driver_SRC = $(NT_SRC)/drivers/$(1).c $(wildcard $(NT_SRC)/drivers/$(1)_*.S) \
-	$(if $(filter $(NT_ALONE),$(1)),,$(NT_SRC)/drivers/lib/testdriver.c)
+	$(if $(filter ordinal,$(1)),,$(NT_SRC)/drivers/lib/testdriver.c)
 nt_driver_LIB = $(if $(filter ordinal,$(1)),$(NT_OUT)/libordinal.a)
 nt_driver_HEADERS := $(wildcard $(NT_SRC)/drivers/lib/*.h guest-drivers/include/nt/*.h) $(NT_SRC)/ntmore.h
 

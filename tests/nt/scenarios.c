@@ -19,14 +19,6 @@ struct driver *scenario_load(const char *module)
     return driver;
 }
 
-static void hello(void)
-{
-    struct driver *driver = scenario_load("hello.sys");
-
-    if (driver)
-        driver_unload(driver);
-}
-
 /* ---- The test drivers: a user program asks for a section and reports its rows ---- */
 
 struct section_run {
@@ -183,7 +175,6 @@ static void thread_profiling(void)
 }
 
 const struct scenario scenarios[] = {
-    {"hello", hello},
     {"routines", routines},
     {"rules", rules},
     {"contract", contract},

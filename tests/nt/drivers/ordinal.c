@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The same as hello.sys, but its imports from hal.dll are by ordinal (ordinal.def). */
+/*
+ * The smallest driver: takes the whole PMU and gives it back. Its imports from hal.dll are by
+ * ordinal (ordinal.def).
+ */
 #include "ntmore.h"
 
 static VOID NTAPI unload(PDRIVER_OBJECT DriverObject)
