@@ -367,7 +367,7 @@ int x86_vpmu_retire_expired(CPUState *cs, const TranslationBlock *tb)
     if (budget_left(env, class) >= tb->icount) {
         return 0;
     }
-    if (budget_left(env, class) == 0) {
+    if (budget_left(env, class) <= 0) {
         vpmu_sync(&env_vpmu(env)->model);
     }
     if (!(cs->tcg_cflags & CF_RETIRE)) {
@@ -381,7 +381,7 @@ bool x86_vpmu_settle(CPUX86State *env)
 {
     X86VPMU *v = env_vpmu(env);
 
-    if (!v || !v->rows || budget_left(env, running_class(v)) != 0) {
+    if (!v || !v->rows || budget_left(env, running_class(v)) > 0) {
         return false;
     }
     vpmu_sync(&v->model);
@@ -577,6 +577,15 @@ bool x86_vpmu_realize(X86CPU *cpu, Error **errp)
     cpu->vpmu = v;
     vpmu_init(&v->model, &cpu->vpmu_config, &source_ops, v);
     return true;
+}
+
+void x86_vpmu_unrealize(X86CPU *cpu)
+{
+    if (cpu->vpmu) {
+        timer_free(cpu->vpmu->deadline);
+        g_free(cpu->vpmu);
+        cpu->vpmu = NULL;
+    }
 }
 
 void x86_vpmu_reset(X86CPU *cpu)

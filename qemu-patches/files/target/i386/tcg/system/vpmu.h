@@ -16,6 +16,7 @@ struct vpmu_state;
 
 /* Give @cpu the PMU that its properties ask for. False, and @errp, if none can be. */
 bool x86_vpmu_realize(X86CPU *cpu, Error **errp);
+void x86_vpmu_unrealize(X86CPU *cpu);
 void x86_vpmu_reset(X86CPU *cpu);
 
 /*
