@@ -431,6 +431,27 @@ static void test_all_at_once(void)
     report_prefix_pop();
 }
 
+/* Counting past bit 31 carries, unless that is the end of the counter. */
+static void test_carry(void)
+{
+    uint64_t preset = (1ul << 32) - 100, count = MEASURE_INSNS + SPIN_INSNS(ROUNDS);
+
+    report_prefix_push("carry");
+    for (unsigned i = 0; i < pmu_counters(); i++) {
+        struct pmu_counter c = pmu_counter(i);
+
+        /* the legacy register would extend the sign of that */
+        if ((c.fixed && c.index > 1) || (!c.fixed && !pmu.full_width))
+            continue;
+        pmu_clear();
+        report_equal(run_one(c, c.index == 1 ? EVENT_CYCLES : EVENT_INSTRUCTIONS, EVTSEL_OS, preset,
+                             spin, ROUNDS),
+                     (preset + count) & c.mask, "%s", name_of(c));
+    }
+    pmu_clear();
+    report_prefix_pop();
+}
+
 /* GLOBAL_CTRL and the counter's own enable must both be set. */
 static void test_enables(void)
 {
@@ -830,6 +851,7 @@ void guest_main(void)
     test_writes();
     test_events();
     test_uncounted_events();
+    test_carry();
     if (pmu.version >= 2) {
         test_all_at_once();
         test_enables();
