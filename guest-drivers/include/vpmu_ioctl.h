@@ -157,6 +157,16 @@ enum {
 
 #define VPMU_MAX_PERIOD 0x7fffffffu /* a legacy write to a counter is 32 bits, sign-extended */
 
+/*
+ * The least period of a counter that counts kernel mode. The overflow handler and the kernel's way
+ * in and out of it run in kernel mode, so they count too. If they filled a period, the next
+ * overflow would come before the interrupted code has gone on by one instruction, and the processor
+ * would stand still for good. They take some hundreds of instructions, and on a processor some
+ * thousands of cycles; this is well above both. User mode alone needs no minimum: the handler adds
+ * nothing.
+ */
+#define VPMU_MIN_KERNEL_PERIOD 10000u
+
 struct vpmu_program_request {
     struct vpmu_header header;
     uint32_t counter; /* index */
@@ -164,7 +174,9 @@ struct vpmu_program_request {
     uint32_t flags;   /* VPMU_COUNT_..., at least one */
     uint32_t reserved;
     uint64_t config; /* VPMU_EVENT_RAW: event, umask, edge, invert and counter mask; else 0 */
-    uint64_t period; /* a PMI after so many events, 1 to VPMU_MAX_PERIOD; 0: none */
+    /* A PMI after so many events: 1, or with VPMU_COUNT_KERNEL VPMU_MIN_KERNEL_PERIOD, to
+     * VPMU_MAX_PERIOD. 0: none. */
+    uint64_t period;
 };
 VPMU_FIELD(vpmu_program_request, config, 24);
 VPMU_LAYOUT(vpmu_program_request, 40);

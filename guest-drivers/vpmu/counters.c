@@ -206,6 +206,13 @@ void counters_release(struct vpmu *vpmu)
     vpmu->owner = NULL;
 }
 
+static bool period_allowed(uint64_t period, uint32_t flags)
+{
+    uint64_t least = flags & VPMU_COUNT_KERNEL ? VPMU_MIN_KERNEL_PERIOD : 1;
+
+    return !period || (period >= least && period <= VPMU_MAX_PERIOD);
+}
+
 static NTSTATUS program_of(const struct vpmu *vpmu, const struct vpmu_program_request *request,
                            struct pmu_program *program)
 {
@@ -216,7 +223,7 @@ static NTSTATUS program_of(const struct vpmu *vpmu, const struct vpmu_program_re
     if ((!raw && request->event >= VPMU_EVENTS) || (only != VPMU_NONE && request->event != only) ||
         (request->config & ~(raw ? pmu->raw_config : 0)) || request->reserved || !request->flags ||
         request->flags & ~(uint32_t)(VPMU_COUNT_USER | VPMU_COUNT_KERNEL) ||
-        request->period > VPMU_MAX_PERIOD)
+        !period_allowed(request->period, request->flags))
         return STATUS_INVALID_PARAMETER;
     if (!raw && only == VPMU_NONE && !pmu->event[request->event].available)
         return STATUS_NOT_SUPPORTED;

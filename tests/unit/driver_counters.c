@@ -41,7 +41,7 @@ static NTSTATUS program_as(struct vpmu_program_request request)
 static NTSTATUS program(uint32_t counter, uint32_t event, uint64_t period)
 {
     return program_as((struct vpmu_program_request){
-        .counter = counter, .event = event, .flags = VPMU_COUNT_KERNEL, .period = period});
+        .counter = counter, .event = event, .flags = VPMU_COUNT_USER, .period = period});
 }
 
 static NTSTATUS start_or_stop(uint32_t code, uint64_t counters)
@@ -217,6 +217,41 @@ Test(driver_counters, bad_programs)
     cr_expect_eq(stop(1), STATUS_SUCCESS);
 }
 
+/* The overflow handler counts too where the kernel does: it must not fill a period. */
+Test(driver_counters, least_period)
+{
+    static const struct {
+        uint32_t flags;
+        uint64_t period;
+        NTSTATUS status;
+    } row[] = {
+        {VPMU_COUNT_USER, 1, STATUS_SUCCESS},
+        {VPMU_COUNT_KERNEL, 0, STATUS_SUCCESS},
+        {VPMU_COUNT_KERNEL, 1, STATUS_INVALID_PARAMETER},
+        {VPMU_COUNT_KERNEL, VPMU_MIN_KERNEL_PERIOD - 1, STATUS_INVALID_PARAMETER},
+        {VPMU_COUNT_KERNEL, VPMU_MIN_KERNEL_PERIOD, STATUS_SUCCESS},
+        {VPMU_COUNT_USER | VPMU_COUNT_KERNEL, VPMU_MIN_KERNEL_PERIOD - 1, STATUS_INVALID_PARAMETER},
+        {VPMU_COUNT_USER | VPMU_COUNT_KERNEL, VPMU_MAX_PERIOD, STATUS_SUCCESS},
+    };
+    static const uint32_t counter[] = {0, 32};
+    struct vpmu_grant grant;
+
+    cr_assert_eq(acquire(1ull << 32 | 1, 0, &grant), STATUS_SUCCESS);
+    for (uint32_t c = 0; c < 2; c++) {
+        for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+            struct vpmu_program_request request = {.counter = counter[c],
+                                                   .event = VPMU_EVENT_INSTRUCTIONS};
+
+            request.flags = VPMU_COUNT_USER, request.period = 77;
+            cr_assert_eq(program_as(request), STATUS_SUCCESS);
+            request.flags = row[i].flags, request.period = row[i].period;
+            cr_expect_eq(program_as(request), row[i].status, "counter %u, row %u", counter[c], i);
+            cr_expect_eq(read_processor(0).values[c].period, row[i].status ? 77 : row[i].period,
+                         "counter %u, row %u", counter[c], i);
+        }
+    }
+}
+
 Test(driver_counters, counts_on_each_processor)
 {
     struct vpmu_grant grant;
@@ -261,7 +296,7 @@ Test(driver_counters, leaves_others_alone)
     cr_assert_eq(acquire(0, 0, &grant), STATUS_SUCCESS);
     cr_assert_eq(program(32, VPMU_EVENT_INSTRUCTIONS, 0), STATUS_SUCCESS);
     cr_assert_eq(start(1ull << 32), STATUS_SUCCESS);
-    cr_expect_eq(*fake_msr(3, 0x38d), 0x0b1);
+    cr_expect_eq(*fake_msr(3, 0x38d), 0x0b2);
     cr_expect_eq(*fake_msr(3, 0x38f), 0x30000000full);
     cr_assert_eq(release(), STATUS_SUCCESS);
     for (uint32_t p = 0; p < FAKE_PROCESSORS; p++) {
@@ -441,10 +476,10 @@ Test(driver_counters, amd)
     cr_expect_eq(grant.granted, 0x3f);
     cr_expect_eq(program(5, VPMU_EVENT_REF_CYCLES, 0), STATUS_NOT_SUPPORTED);
     cr_assert_eq(program(5, VPMU_EVENT_BRANCHES, 1000), STATUS_SUCCESS);
-    cr_expect_eq(*fake_msr(2, 0xc001020a), 0x1200c2);
+    cr_expect_eq(*fake_msr(2, 0xc001020a), 0x1100c2);
     cr_expect_eq(*fake_msr(2, 0xc001020b), 0x1000000000000ull - 1000);
     cr_assert_eq(start(1 << 5), STATUS_SUCCESS);
-    cr_expect_eq(*fake_msr(2, 0xc001020a), 0x5200c2);
+    cr_expect_eq(*fake_msr(2, 0xc001020a), 0x5100c2);
     fake_count(2, 2500);
     cr_expect_eq(read_processor(2).values[5].value, 2500);
     cr_expect_eq(read_processor(2).values[5].overflows, 2);
