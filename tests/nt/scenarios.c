@@ -189,6 +189,7 @@ const struct scenario scenarios[] = {
     {"vpmu-cleared", vpmu_cleared},
     {"vpmu-off", vpmu_off},
     {"vpmu-beside-others", vpmu_beside_others},
+    {"vpmu-periods", vpmu_periods},
     {"vpmu-profiling", vpmu_profiling},
     {"vpmu-requests", vpmu_requests},
     {"vpmu-failures", vpmu_failures},

@@ -23,6 +23,7 @@ void vpmu_counts(void);
 void vpmu_cleared(void);
 void vpmu_off(void);
 void vpmu_beside_others(void);
+void vpmu_periods(void);
 void vpmu_profiling(void);
 void vpmu_requests(void);
 void vpmu_failures(void);

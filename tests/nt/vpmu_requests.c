@@ -39,7 +39,7 @@ static const struct request_kind kinds[] = {
 enum { BUFFER = 4096 };
 static uint32_t in_buffer[BUFFER / 4], out_buffer[BUFFER / 4];
 
-/* Small numbers hit valid fields; a period stays 0, for a short one never lets the system go on. */
+/* Small numbers hit valid fields. */
 static void fill_request(const struct request_kind *kind, bool with_header)
 {
     for (unsigned i = 0; i < BUFFER / 4; i++)
@@ -49,7 +49,7 @@ static void fill_request(const struct request_kind *kind, bool with_header)
         in_buffer[1] = VPMU_IOCTL_VERSION;
     }
     if (kind->code == VPMU_IOCTL_PROGRAM)
-        in_buffer[8] = in_buffer[9] = 0;
+        in_buffer[9] = 0; /* a period has 31 bits */
     if (kind->code == VPMU_IOCTL_VERIFY)
         in_buffer[3] %= 1000;
 }

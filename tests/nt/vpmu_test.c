@@ -4,6 +4,7 @@
 #include "drivers/lib/testdriver.h"
 #include "hal.h"
 #include "io.h"
+#include "libc.h"
 #include "multiboot.h"
 #include "pool.h"
 #include "process.h"
@@ -123,12 +124,12 @@ static void count_all(HANDLE vpmu, uint64_t counters)
 
 enum { PERIOD = 1000 };
 
-static void sample_on(HANDLE vpmu, uint32_t counter, unsigned processor)
+static void sample_on(HANDLE vpmu, uint32_t counter, unsigned processor, uint64_t period)
 {
     static struct vpmu_reading before, reading;
     uint64_t bit = 1ull << counter;
 
-    vpmu_status_is(vpmu_program(vpmu, counter, VPMU_EVENT_INSTRUCTIONS, VPMU_COUNT_USER, PERIOD),
+    vpmu_status_is(vpmu_program(vpmu, counter, VPMU_EVENT_INSTRUCTIONS, VPMU_COUNT_USER, period),
                    STATUS_SUCCESS, "program a period");
     vpmu_status_is(vpmu_read(vpmu, processor, &before), STATUS_SUCCESS, "read");
     thread_set_affinity(1ull << processor);
@@ -137,7 +138,7 @@ static void sample_on(HANDLE vpmu, uint32_t counter, unsigned processor)
     vpmu_status_is(vpmu_start_or_stop(vpmu, VPMU_IOCTL_STOP, bit), STATUS_SUCCESS, "stop");
     thread_set_affinity(processor_mask());
     vpmu_status_is(vpmu_read(vpmu, processor, &reading), STATUS_SUCCESS, "read");
-    check_equal(reading.pmis - before.pmis, USER_INSTRUCTIONS(ROUNDS) / PERIOD,
+    check_equal(reading.pmis - before.pmis, USER_INSTRUCTIONS(ROUNDS) / period,
                 "vpmu: processor %u, counter %u: calls of the overflow handler", processor,
                 counter);
     check_equal(reading.foreign_pmis, 0, "vpmu: processor %u: calls with a foreign handle",
@@ -155,9 +156,9 @@ static void sample_all(HANDLE vpmu, uint64_t counters)
     unsigned first = (unsigned)__builtin_ctzll(counters);
 
     for (unsigned p = 0; p < processor_total(); p++) {
-        sample_on(vpmu, first, p);
+        sample_on(vpmu, first, p, PERIOD);
         if (counters >> VPMU_FIRST_FIXED & 1)
-            sample_on(vpmu, VPMU_FIRST_FIXED, p);
+            sample_on(vpmu, VPMU_FIRST_FIXED, p, PERIOD);
     }
 }
 
@@ -351,6 +352,89 @@ void vpmu_beside_others(void)
     check_equal(hal_unclaimed_overflows(), 0, "overflows that nobody answered for");
     driver_unload(driver);
     driver_unload(holder);
+}
+
+/* ---- Scenario: the shortest periods ---- */
+
+enum { KERNEL_PERIODS = 20 };
+
+static struct vpmu_value value_of(HANDLE vpmu, unsigned processor, uint32_t counter)
+{
+    static struct vpmu_reading reading;
+
+    vpmu_status_is(vpmu_read(vpmu, processor, &reading), STATUS_SUCCESS, "read");
+    for (unsigned i = 0; i < reading.count; i++)
+        if (reading.values[i].counter == counter)
+            return reading.values[i];
+    check(false, "vpmu: counter %u is in the reading", counter);
+    return (struct vpmu_value){0};
+}
+
+/* A refused program leaves the one that stands. */
+static void refuse_period(HANDLE vpmu, uint32_t counter, uint32_t flags, uint64_t period)
+{
+    struct vpmu_value value;
+
+    vpmu_status_is(vpmu_program(vpmu, counter, VPMU_EVENT_INSTRUCTIONS, VPMU_COUNT_USER, PERIOD),
+                   STATUS_SUCCESS, "program a period");
+    vpmu_status_is(vpmu_program(vpmu, counter, VPMU_EVENT_INSTRUCTIONS, flags, period),
+                   STATUS_INVALID_PARAMETER, "program a period of kernel mode below the least");
+    value = value_of(vpmu, 0, counter);
+    check_equal(value.period, PERIOD, "vpmu: counter %u: the earlier period stands", counter);
+    check_equal(value.event, VPMU_EVENT_INSTRUCTIONS, "vpmu: counter %u: so does its event",
+                counter);
+}
+
+/* The handler counts itself here, and yet the thread goes on to the end of its work. */
+static void sample_kernel_on(HANDLE vpmu, uint32_t counter, unsigned processor)
+{
+    uint64_t bit = 1ull << counter;
+    struct vpmu_value value;
+
+    vpmu_status_is(vpmu_program(vpmu, counter, VPMU_EVENT_INSTRUCTIONS,
+                                VPMU_COUNT_USER | VPMU_COUNT_KERNEL, VPMU_MIN_KERNEL_PERIOD),
+                   STATUS_SUCCESS, "program the least period of kernel mode");
+    thread_set_affinity(1ull << processor);
+    vpmu_status_is(vpmu_start_or_stop(vpmu, VPMU_IOCTL_START, bit), STATUS_SUCCESS, "start");
+    for (unsigned left = KERNEL_PERIODS * VPMU_MIN_KERNEL_PERIOD; left; left--)
+        __asm__ volatile(""); /* at least one instruction */
+    vpmu_status_is(vpmu_start_or_stop(vpmu, VPMU_IOCTL_STOP, bit), STATUS_SUCCESS, "stop");
+    thread_set_affinity(processor_mask());
+    value = value_of(vpmu, processor, counter);
+    check(value.overflows >= KERNEL_PERIODS, "vpmu: processor %u, counter %u: %u periods or more",
+          processor, counter, KERNEL_PERIODS);
+    check_equal(value.value / VPMU_MIN_KERNEL_PERIOD, value.overflows,
+                "vpmu: processor %u, counter %u: the count has as many periods", processor,
+                counter);
+}
+
+static void periods_program(void *argument)
+{
+    static const uint32_t counters[] = {0, VPMU_FIRST_FIXED};
+    HANDLE vpmu = vpmu_open();
+    struct vpmu_grant grant;
+
+    (void)argument;
+    vpmu_status_is(vpmu_acquire(vpmu, 0, 0, &grant), STATUS_SUCCESS, "acquire all");
+    for (unsigned i = 0; i < ARRAY_SIZE(counters); i++) {
+        refuse_period(vpmu, counters[i], VPMU_COUNT_KERNEL, VPMU_MIN_KERNEL_PERIOD - 1);
+        refuse_period(vpmu, counters[i], VPMU_COUNT_USER | VPMU_COUNT_KERNEL, 1);
+        for (unsigned p = 0; p < processor_total(); p++) {
+            sample_kernel_on(vpmu, counters[i], p);
+            sample_on(vpmu, counters[i], p, 1); /* user mode alone: at each instruction */
+        }
+    }
+}
+
+void vpmu_periods(void)
+{
+    struct driver *driver = scenario_load("vpmu.sys");
+
+    if (!driver)
+        return;
+    run_as_process(periods_program, NULL);
+    check_equal(hal_unclaimed_overflows(), 0, "overflows that nobody answered for");
+    driver_unload(driver);
 }
 
 /* ---- Scenario: thread profiling ---- */
