@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A Debian guest under TCG that runs commands, one after the other."""
+"""A Debian guest that runs commands, one after the other."""
 
 import os
 import re
@@ -18,18 +18,19 @@ class GuestError(Exception):
 class Guest:
     """One boot. Use it in a `with`; the guest ends with it.
 
-    qemu is the emulator's path, cpu the value of -cpu, name what its console's log is called.
+    qemu is the emulator's path, cpu the value of -cpu, name what its console's log is called,
+    accel what runs its code, append what is added to the kernel's command line.
     """
 
-    def __init__(self, qemu, cpu, name, vcpus=1, options=()):
+    def __init__(self, qemu, cpu, name, vcpus=1, options=(), accel="tcg", append=""):
         self.console = build() / f"guest-{name}.console"
         data = [word for path in os.environ["QEMU_DATA"].split() for word in ("-L", path)]
         self._errors = tempfile.TemporaryFile()
         self._qemu = subprocess.Popen(
-            [qemu, "-accel", "tcg", "-cpu", cpu, "-smp", str(vcpus), "-m", "1024", *data,
+            [qemu, "-accel", accel, "-cpu", cpu, "-smp", str(vcpus), "-m", "1024", *data,
              "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
              "-kernel", build() / "vmlinuz", "-initrd", build() / "initrd",
-             "-append", "console=ttyS0 panic=-1 quiet",
+             "-append", f"console=ttyS0 panic=-1 quiet {append}".strip(),
              "-serial", f"file:{self.console}", "-serial", "stdio", *options],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0)
         self._pending = b""
