@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PASS, FAIL and SKIP lines and their sum."""
+"""PASS, FAIL and SKIP lines and their sum; checks may run in several threads."""
 
+import threading
 from contextlib import contextmanager
 
 
@@ -15,7 +16,12 @@ class Skipped(Exception):
 class Checks:
     def __init__(self):
         self.counts = {"PASS": 0, "FAIL": 0, "SKIP": 0}
-        self.prefix = ""  # before the name of each check
+        self._lock = threading.Lock()
+        self._thread = threading.local()
+
+    def prefix(self, text):
+        """From now on `text` stands before the name of each check of this thread."""
+        self._thread.prefix = text
 
     @contextmanager
     def check(self, name):
@@ -35,8 +41,9 @@ class Checks:
         return int(self.counts["FAIL"] > 0 or self.counts["PASS"] == 0)
 
     def _report(self, kind, text):
-        self.counts[kind] += 1
-        print(kind, self.prefix + text, flush=True)
+        with self._lock:
+            self.counts[kind] += 1
+            print(f"{kind} {self._thread.prefix}{text}", flush=True)
 
 
 def equal(what, found, expected):
