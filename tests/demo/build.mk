@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What the demonstration needs; see tests/demo/run.
 
-demo_PACKAGES := base firmware linux
-demo_NEEDS = qemu qemu-stock linux-guest
+demo_PACKAGES := base firmware linux drivers
+demo_NEEDS = qemu qemu-stock linux-guest nt-guest drivers

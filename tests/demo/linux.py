@@ -60,10 +60,10 @@ def row(name, event, ours, theirs):
 
 
 def print_table(rows):
-    line = "{:8} {:15} {:>13} {:>15} {:9}  {}".format
+    line = "{:8} {:15} {:>11} {:>12}  {:9}  {}".format
     print("\nDebian's `perf stat` in a guest without KVM: what each program executes, known")
-    print("from its disassembly, and what perf counts.\n")
-    print(line("program", "event", "executed", "perf counts", "", "unpatched QEMU"))
+    print("from its disassembly, and what perf counts on each QEMU.\n")
+    print(line("program", "event", "executed", "patched QEMU", "", "unpatched QEMU"))
     for r in rows:
         print(line(r["program"], r["event"], r["expected"], r["counted"],
                    "equal" if r["equal"] else "NOT EQUAL", r["unpatched"]))

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A table for people: what vpmu.sys was granted, and what it proved. */
+/* What vpmu.sys was granted and what it proved, a line for each check; tests/demo/nt.py reads them.
+ */
 #include "check.h"
 #include "io.h"
 #include "libc.h"
 #include "scenarios.h"
 #include "vpmu_user.h"
 
-/* ---- Demonstration: a table for people ---- */
-
 static const char *state_name(uint32_t state)
 {
     static const char *const names[] = {
-        [VPMU_COUNTER_ABSENT] = "ABSENT",     [VPMU_COUNTER_GRANTED] = "granted",
-        [VPMU_COUNTER_BACKED] = "backed",     [VPMU_COUNTER_STARVED] = "STARVED",
-        [VPMU_COUNTER_FILTERED] = "FILTERED", [VPMU_COUNTER_UNSUPPORTED] = "UNSUPPORTED",
-        [VPMU_COUNTER_REVOKED] = "REVOKED",
+        [VPMU_COUNTER_ABSENT] = "absent",     [VPMU_COUNTER_GRANTED] = "granted",
+        [VPMU_COUNTER_BACKED] = "backed",     [VPMU_COUNTER_STARVED] = "starved",
+        [VPMU_COUNTER_FILTERED] = "filtered", [VPMU_COUNTER_UNSUPPORTED] = "unsupported",
+        [VPMU_COUNTER_REVOKED] = "revoked",
     };
 
     _Static_assert(ARRAY_SIZE(names) == VPMU_COUNTER_STATES, "a name per state");
@@ -38,27 +37,26 @@ static NTSTATUS allocate_status(const struct vpmu_grant *grant, uint32_t counter
     return grant->probed >> counter & 1 ? grant->probe_status[counter] : grant->allocate_status;
 }
 
+/* The answer of KeSetHardwareCounterConfiguration for this counter alone; no counters: empty it. */
+static NTSTATUS configure_status(HANDLE vpmu, uint64_t counters)
+{
+    struct vpmu_profile_request in = {HEADER(vpmu_profile_request), counters, 0, 0};
+    struct vpmu_profile out;
+
+    return vpmu_request(vpmu, VPMU_IOCTL_PROFILE, &in, sizeof(in), &out, sizeof(out));
+}
+
 static void print_check(HANDLE vpmu, unsigned processor, const struct vpmu_check *c,
                         NTSTATUS allocated)
 {
-    char counter[16], event[32];
+    NTSTATUS configured = configure_status(vpmu, 1ull << c->counter);
+    char event[32];
 
-    snprintf(counter, sizeof(counter), "%s %u", c->counter < VPMU_FIRST_FIXED ? "GP" : "fixed",
-             c->counter % VPMU_FIRST_FIXED);
     event_name(vpmu, c->event, event);
-    note("TABLE | %9u | %-7s | %-11s%08x | %-12s | %s %7lu | %8lu | %s", processor, counter,
-         NT_SUCCESS(allocated) ? "success" : "refused", (ULONG)allocated, event,
-         c->flags & VPMU_CHECK_EXACT ? "        " : "at least", c->expected, c->counted,
-         state_name(c->state));
-}
-
-static unsigned count_of(uint64_t set)
-{
-    unsigned count = 0;
-
-    for (; set; set &= set - 1)
-        count++;
-    return count;
+    note("DEMO processor=%u counter=%u allocate=%08x configure=%08x event=%s exact=%u "
+         "expected=%lu counted=%lu state=%s",
+         processor, c->counter, (ULONG)allocated, (ULONG)configured, event,
+         c->flags & VPMU_CHECK_EXACT, c->expected, c->counted, state_name(c->state));
 }
 
 static void demo_program(void *argument)
@@ -66,25 +64,15 @@ static void demo_program(void *argument)
     static struct vpmu_verification v;
     HANDLE vpmu = vpmu_open();
     struct vpmu_grant grant = {0};
-    NTSTATUS status;
 
     (void)argument;
-    status = vpmu_acquire(vpmu, 0, 0, &grant);
-    note("TABLE vpmu.sys asks for all counters: HalAllocateHardwareCounters answers %08x (%s)",
-         (ULONG)grant.allocate_status, NT_SUCCESS(grant.allocate_status) ? "success" : "refused");
-    vpmu_status_is(status, STATUS_SUCCESS, "acquire all");
-    note("TABLE | processor | counter | HalAllocate...      | event        | expected         |  "
-         "counted | verdict");
+    vpmu_status_is(vpmu_acquire(vpmu, 0, 0, &grant), STATUS_SUCCESS, "acquire all");
     for (unsigned p = 0; p < processor_total(); p++) {
         vpmu_status_is(vpmu_verify(vpmu, p, 0, &v), STATUS_SUCCESS, "verify");
         for (unsigned i = 0; i < v.count; i++)
             print_check(vpmu, p, &v.checks[i], allocate_status(&grant, v.checks[i].counter));
     }
-    if (v.not_backed)
-        note("TABLE vpmu.sys: the grant is worth nothing: %u of %u counters are not backed",
-             count_of(v.not_backed), count_of(grant.granted));
-    else
-        note("TABLE vpmu.sys: all %u counters are backed", count_of(grant.granted));
+    vpmu_status_is(configure_status(vpmu, 0), STATUS_SUCCESS, "empty the configuration");
 }
 
 void vpmu_demo(void)
