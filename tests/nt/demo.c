@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What vpmu.sys was granted and what it proved, a line for each check; tests/demo/nt.py reads them.
- */
+/* What vpmu.sys was granted and what it proved: a line for each check, for tests/demo/nt.py. */
 #include "check.h"
 #include "io.h"
 #include "libc.h"
