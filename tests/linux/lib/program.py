@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a guest program will execute, counted in its own disassembly.
 
-See programs/region.h: a program is a row of regions, each with the number of times that it runs.
+See programs/region.inc: a program is a row of regions, each with the number of times that it runs.
 """
 
 import re

@@ -4,7 +4,7 @@
  * counts once; one that never completes (UD2, a division by zero) does not count.
  */
 #define LONG 2000
-#include "region.h"
+#include "region.inc"
 
 #define SIGILL 4
 #define SIGFPE 8

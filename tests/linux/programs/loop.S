@@ -3,7 +3,7 @@
 #ifndef LONG
 #define LONG 20000000
 #endif
-#include "region.h"
+#include "region.inc"
 
     region setup, 1
     mov $LOOPS, %rcx

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every kind of near branch: taken, not taken, both in turn, LOOP, JRCXZ, direct and indirect. */
 #define LONG 1000000
-#include "region.h"
+#include "region.inc"
 
 #define INNER 5
 

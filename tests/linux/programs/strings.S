@@ -4,7 +4,7 @@
  * interrupted by the page faults of memory that it touches first.
  */
 #define LONG 2000
-#include "region.h"
+#include "region.inc"
 
 #define SIZE 0x2800
 

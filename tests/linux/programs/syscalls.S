@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Into the kernel and back, both ways: SYSCALL and INT n count once each, in ring 3. */
 #define LONG 20000
-#include "region.h"
+#include "region.inc"
 
     region setup, 1
     mov $LOOPS, %r12
