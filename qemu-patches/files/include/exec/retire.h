@@ -10,10 +10,9 @@
  *
  * The budget is the number of instructions that may still retire in the class
  * before the target must be asked; the low bits count branches since the word
- * was last folded. A budget that is too small for the block makes it leave
- * through its exit request, with nothing executed: the sign of the word is
- * tested together with the request that each block looks at anyway. No branch
- * is counted that is not an instruction, so a budget below
+ * was last folded. A budget that is too small for the block makes the word
+ * negative, and the block leaves as on an exit request, with nothing executed.
+ * No branch is counted that is not an instruction, so a budget below
  * 2^RETIRE_BRANCH_BITS keeps the low bits from carrying into the budget.
  *
  * A branch is always the last instruction of its block. Under CF_RETIRE_KINDS

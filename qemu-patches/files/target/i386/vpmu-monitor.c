@@ -35,25 +35,23 @@ static bool counts_in(const struct vpmu_counter_info *info,
     return info->classes & (VPMU_CLASS_BIT(host) | VPMU_CLASS_BIT(guest));
 }
 
-static VpmuCounter *describe_counter(X86CPU *cpu, unsigned i)
+static VpmuCounter *describe_counter(const struct vpmu_counter_info *info)
 {
     VpmuCounter *counter = g_new0(VpmuCounter, 1);
-    struct vpmu_counter_info info;
 
-    x86_vpmu_counter_info(cpu, i, &info);
     *counter = (VpmuCounter) {
-        .fixed = info.fixed,
-        .index = info.index,
-        .state = info.state,
-        .event = g_strdup(event_name[info.event]),
-        .code = info.code,
-        .user = counts_in(&info, VPMU_CLASS_USER, VPMU_CLASS_GUEST_USER),
-        .kernel = counts_in(&info, VPMU_CLASS_KERNEL, VPMU_CLASS_GUEST_KERNEL),
-        .enabled = info.enabled,
-        .interrupt = info.interrupt,
-        .overflowed = info.overflowed,
-        .rdpmc = info.rdpmc_selector,
-        .value = info.value,
+        .fixed = info->fixed,
+        .index = info->index,
+        .state = info->state,
+        .event = g_strdup(event_name[info->event]),
+        .code = info->code,
+        .user = counts_in(info, VPMU_CLASS_USER, VPMU_CLASS_GUEST_USER),
+        .kernel = counts_in(info, VPMU_CLASS_KERNEL, VPMU_CLASS_GUEST_KERNEL),
+        .enabled = info->enabled,
+        .interrupt = info->interrupt,
+        .overflowed = info->overflowed,
+        .rdpmc = info->rdpmc_selector,
+        .value = info->value,
     };
     return counter;
 }
@@ -62,11 +60,13 @@ static VpmuInfo *describe_vcpu(X86CPU *cpu)
 {
     VpmuInfo *vcpu = g_new0(VpmuInfo, 1);
     VpmuCounterList **tail = &vcpu->counters;
+    struct vpmu_counter_info infos[VPMU_COUNTERS_MAX];
 
     vcpu->cpu_index = CPU(cpu)->cpu_index;
     vcpu->version = cpu->vpmu_config.version;
+    x86_vpmu_counter_infos(cpu, infos);
     for (unsigned i = 0; i < x86_vpmu_counters(cpu); i++) {
-        QAPI_LIST_APPEND(tail, describe_counter(cpu, i));
+        QAPI_LIST_APPEND(tail, describe_counter(&infos[i]));
     }
     return vcpu;
 }
@@ -96,7 +96,7 @@ static void print_counter(Monitor *mon, const VpmuCounter *counter)
     } else {
         monitor_printf(mon, "r%04x", counter->code);
     }
-    monitor_printf(mon, "  %c%c%c %20" PRIu64 "%s\n",
+    monitor_printf(mon, "  %c%c%c %15" PRIu64 "%s\n",
                    counter->user ? 'u' : '-', counter->kernel ? 'k' : '-',
                    counter->interrupt ? 'i' : '-', counter->value,
                    counter->overflowed ? " overflowed" : "");
@@ -111,7 +111,9 @@ void hmp_info_vpmu(Monitor *mon, const QDict *qdict)
                        " (Under TCG: -cpu MODEL,pmu=on)\n");
     }
     for (VpmuInfoList *vcpu = list; vcpu; vcpu = vcpu->next) {
-        monitor_printf(mon, "vCPU %" PRId64 ": architectural PMU version %u\n",
+        monitor_printf(mon, "vCPU %" PRId64 ": architectural PMU version %u\n"
+                       "  counter state       event                code"
+                       "   in            value\n",
                        vcpu->value->cpu_index, vcpu->value->version);
         for (VpmuCounterList *c = vcpu->value->counters; c; c = c->next) {
             print_counter(mon, c->value);

@@ -56,7 +56,6 @@ struct X86VPMU {
     /* Reference cycles: counted up to mark, in the class that ran since. */
     uint64_t mark;
     int mark_class;
-    bool halted;
     QEMUTimer *deadline;
 };
 
@@ -162,7 +161,7 @@ static void advance_reference(X86VPMU *v)
 {
     uint64_t now = cpu_get_tsc(&v->cpu->env);
 
-    if (!v->halted) {
+    if (!CPU(v->cpu)->halted) {
         v->totals[VPMU_EVENT_REF_CYCLES][v->mark_class] += now - v->mark;
     }
     v->mark = now;
@@ -206,14 +205,15 @@ static void limit(X86VPMU *v, int class, uint64_t distance)
 }
 
 /*
- * Far from the overflow the row's classes share what is not NEAR. Near, it can
- * happen at the last instruction before a change of class, and that must show
- * at the first instruction behind it.
+ * Far from the overflow the row's classes share what is not NEAR, the one that
+ * runs most of it. Near, it can happen at the last instruction before a change
+ * of class, and that must show at the first instruction behind it.
  */
 static void limit_retirements(X86VPMU *v, const struct vpmu_demand *row)
 {
     unsigned classes = row->classes & possible_classes(v);
     unsigned sharers = MAX(ctpop32(classes), 1);
+    uint64_t spare, share;
 
     if (row->distance <= NEAR * sharers) {
         limit_to_running_class(v);
@@ -222,9 +222,12 @@ static void limit_retirements(X86VPMU *v, const struct vpmu_demand *row)
         }
         return;
     }
+    spare = row->distance - NEAR;
+    share = sharers == 1 ? spare : spare / 8;
     for (int class = 0; class < VPMU_CLASSES; class++) {
         if (classes & VPMU_CLASS_BIT(class)) {
-            limit(v, class, (row->distance - NEAR) / sharers);
+            limit(v, class, class == running_class(v)
+                  ? spare - share * (sharers - 1) : share);
         }
     }
 }
@@ -242,7 +245,7 @@ static int64_t reference_deadline(X86VPMU *v, uint64_t cycles)
     return now + 1 + (int64_t)MIN(cycles * ns_per_tick, INT64_MAX / 4);
 }
 
-static void set_deadline(X86VPMU *v)
+static void set_deadline(X86VPMU *v, bool halted)
 {
     uint64_t nearest = UINT64_MAX;
 
@@ -251,7 +254,7 @@ static void set_deadline(X86VPMU *v)
             nearest = MIN(nearest, v->demand[i].distance);
         }
     }
-    if (nearest == UINT64_MAX || v->halted) {
+    if (nearest == UINT64_MAX || halted) {
         timer_del(v->deadline);
     } else {
         timer_mod(v->deadline, reference_deadline(v, nearest));
@@ -293,7 +296,7 @@ static void plan(X86VPMU *v)
     fold(v);
     advance_reference(v);
     set_budgets(v, kinds);
-    set_deadline(v);
+    set_deadline(v, cs->halted);
     cs->tcg_cflags &= ~(CF_RETIRE | CF_RETIRE_KINDS);
     if (v->rows) {
         cs->tcg_cflags |= CF_RETIRE | (kinds ? CF_RETIRE_KINDS : 0);
@@ -417,12 +420,9 @@ void x86_vpmu_halt(CPUX86State *env)
 {
     X86VPMU *v = env_vpmu(env);
 
-    if (v && !v->halted) {
-        advance_reference(v);
-        v->halted = true;
-        if (v->rows) {
-            vpmu_sync(&v->model);
-        }
+    if (v && v->rows) {
+        vpmu_sync(&v->model);
+        set_deadline(v, true);
     }
 }
 
@@ -430,10 +430,9 @@ void x86_vpmu_wake(CPUX86State *env)
 {
     X86VPMU *v = env_vpmu(env);
 
-    if (v && v->halted) {
+    if (v) {
         advance_reference(v);
-        v->halted = false;
-        set_deadline(v);
+        set_deadline(v, false);
     }
 }
 
@@ -591,7 +590,6 @@ void x86_vpmu_unrealize(X86CPU *cpu)
 void x86_vpmu_reset(X86CPU *cpu)
 {
     if (cpu->vpmu) {
-        cpu->vpmu->halted = false;
         vpmu_reset(&cpu->vpmu->model);
     }
 }
@@ -613,22 +611,17 @@ unsigned x86_vpmu_counters(X86CPU *cpu)
     return cpu->vpmu ? vpmu_counters(&cpu->vpmu->model) : 0;
 }
 
-typedef struct {
-    unsigned counter;
-    struct vpmu_counter_info *info;
-} CounterQuery;
-
-static void counter_info_on_cpu(CPUState *cs, run_on_cpu_data data)
+static void counters_on_cpu(CPUState *cs, run_on_cpu_data data)
 {
-    CounterQuery *query = data.host_ptr;
+    struct vpmu *model = &X86_CPU(cs)->vpmu->model;
+    struct vpmu_counter_info *info = data.host_ptr;
 
-    vpmu_counter_info(&X86_CPU(cs)->vpmu->model, query->counter, query->info);
+    for (unsigned i = 0; i < vpmu_counters(model); i++) {
+        vpmu_counter_info(model, i, &info[i]);
+    }
 }
 
-void x86_vpmu_counter_info(X86CPU *cpu, unsigned i,
-                           struct vpmu_counter_info *info)
+void x86_vpmu_counter_infos(X86CPU *cpu, struct vpmu_counter_info *info)
 {
-    CounterQuery query = { .counter = i, .info = info };
-
-    run_on_cpu(CPU(cpu), counter_info_on_cpu, RUN_ON_CPU_HOST_PTR(&query));
+    run_on_cpu(CPU(cpu), counters_on_cpu, RUN_ON_CPU_HOST_PTR(info));
 }

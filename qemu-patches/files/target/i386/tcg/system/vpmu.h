@@ -42,7 +42,7 @@ void x86_vpmu_interrupt(CPUX86State *env);
 /* INT n, which was executed in @class, has been delivered: it retires. */
 void x86_vpmu_retire_int(CPUX86State *env, int class);
 
-/* HLT retires and the vCPU stops; it goes on. */
+/* HLT retires and the vCPU is about to stop; it is about to go on. */
 void x86_vpmu_halt(CPUX86State *env);
 void x86_vpmu_wake(CPUX86State *env);
 
@@ -51,11 +51,10 @@ void x86_vpmu_save(X86CPU *cpu, struct vpmu_state *state);
 const char *x86_vpmu_load(X86CPU *cpu, const struct vpmu_state *state);
 
 /*
- * For the monitor: how many counters there are, and what is to be said of the
- * i-th. For any thread that holds the big lock.
+ * For the monitor: how many counters there are, and what is to be said of each
+ * of them, all as of one instant. For any thread that holds the big lock.
  */
 unsigned x86_vpmu_counters(X86CPU *cpu);
-void x86_vpmu_counter_info(X86CPU *cpu, unsigned i,
-                           struct vpmu_counter_info *info);
+void x86_vpmu_counter_infos(X86CPU *cpu, struct vpmu_counter_info *info);
 
 #endif
