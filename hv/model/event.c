@@ -13,16 +13,26 @@
      VPMU_EVENT_BIT(VPMU_EVENT_BRANCH_MISSES))
 #define EVERY_CYCLE (VPMU_EVENT_BIT(VPMU_EVENT_INSTRUCTIONS) | VPMU_EVENT_BIT(VPMU_EVENT_CYCLES))
 
+#define CLASSES_OS (VPMU_CLASS_BIT(VPMU_CLASS_KERNEL) | VPMU_CLASS_BIT(VPMU_CLASS_GUEST_KERNEL))
+#define CLASSES_USR (VPMU_CLASS_BIT(VPMU_CLASS_USER) | VPMU_CLASS_BIT(VPMU_CLASS_GUEST_USER))
+
 static const struct vpmu_selection nothing = {VPMU_EVENT_NONE, true};
 static const struct vpmu_selection unsupported = {VPMU_EVENT_NONE, false};
 
-static enum vpmu_event event_of(const struct vpmu_config *config, uint16_t code)
+uint8_t vpmu_classes(bool os, bool usr)
+{
+    return (uint8_t)((os ? CLASSES_OS : 0) | (usr ? CLASSES_USR : 0));
+}
+
+static enum vpmu_event event_of(const struct vpmu_config *config, uint32_t code)
 {
     const struct vpmu_vendor_ops *vendor = vpmu_vendor_ops(config);
 
     for (unsigned i = 0; i < vendor->encoding_count; i++) {
-        if (vendor->encodings[i].code == code) {
-            return vendor->encodings[i].event;
+        const struct vpmu_encoding *encoding = &vendor->encodings[i];
+
+        if (encoding->code == code && config->version >= encoding->since) {
+            return encoding->event;
         }
     }
     return VPMU_EVENT_NONE;
@@ -47,11 +57,12 @@ static struct vpmu_selection select_inverted(const struct vpmu_config *config,
 }
 
 /*
- * SDM Vol. 3, section "Architectural Performance Monitoring Version 1 Facilities": a counter mask
- * other than 0 counts the cycles in which at least so many events happen, or, inverted, fewer; INV
- * is ignored with a mask of 0. Edges need the order of events, which no total tells.
+ * SDM Vol. 3, section "Architectural Performance Monitoring Version 1 Facilities", and APM Vol. 2,
+ * table "Count Control Using CNT_MASK and INV": a counter mask other than 0 counts the cycles in
+ * which at least so many events happen, or, inverted, fewer; INV is ignored with a mask of 0. Edges
+ * need the order of events, which no total tells.
  */
-struct vpmu_selection vpmu_select(const struct vpmu_config *config, uint16_t code, unsigned cmask,
+struct vpmu_selection vpmu_select(const struct vpmu_config *config, uint32_t code, unsigned cmask,
                                   bool invert, bool edge)
 {
     enum vpmu_event event = event_of(config, code);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is Intel's: the architectural PMU, versions 1 to 5 (SDM Vol. 3, chapter "Performance
  * Monitoring"). Section names in this file are of that chapter. */
-#include "model_internal.h"
+#include "columns.h"
 
 /* IA32_PERFEVTSELx: figure "Layout of IA32_PERFEVTSELx MSRs". PC, pin control, is accepted and has
  * no pin to control. */
@@ -53,9 +53,6 @@
  * architectural PMU (SDM Vol. 2, RDPMC). */
 #define RDPMC_FIXED 0x40000000u
 
-#define CLASSES_OS (VPMU_CLASS_BIT(VPMU_CLASS_KERNEL) | VPMU_CLASS_BIT(VPMU_CLASS_GUEST_KERNEL))
-#define CLASSES_USR (VPMU_CLASS_BIT(VPMU_CLASS_USER) | VPMU_CLASS_BIT(VPMU_CLASS_GUEST_USER))
-
 /* Table "Association of Fixed-Function Performance Counters with Architectural Performance
  * Events". */
 static const uint8_t fixed_events[VPMU_FIXED_MAX] = {
@@ -67,52 +64,12 @@ static const uint8_t fixed_events[VPMU_FIXED_MAX] = {
 
 /* Column `present`. */
 
-static uint8_t one(const struct vpmu_config *config)
-{
-    (void)config;
-    return 1;
-}
-
-static uint8_t gp(const struct vpmu_config *config)
-{
-    return config->gp;
-}
-
 static uint8_t gp_full(const struct vpmu_config *config)
 {
     return config->full_width ? config->gp : 0;
 }
 
-static uint8_t fixed(const struct vpmu_config *config)
-{
-    return config->fixed;
-}
-
 /* Columns `accepts` and `holds`. */
-
-static uint64_t no_bits(const struct vpmu_config *config)
-{
-    (void)config;
-    return 0;
-}
-
-static uint64_t any_bits(const struct vpmu_config *config)
-{
-    (void)config;
-    return UINT64_MAX;
-}
-
-static uint64_t gp_bits(const struct vpmu_config *config)
-{
-    return MASK(config->gp_width);
-}
-
-/* The manual reserves what is beyond the width, yet drivers write a negated period as it is, and
- * processors drop the excess. */
-static uint64_t fixed_bits(const struct vpmu_config *config)
-{
-    return MASK(config->fixed_width);
-}
 
 /* AnyThread came with version 3 and is deprecated by version 5 (section "AnyThread Counting and
  * Software Evolution"). A core has one thread here, so it changes nothing where it exists. */
@@ -177,21 +134,6 @@ static uint64_t debug_accepts(const struct vpmu_config *config)
 
 /* Columns `read` and `write`. */
 
-static uint64_t *slot(struct vpmu *pmu, const struct vpmu_register *reg, unsigned n)
-{
-    return (uint64_t *)&pmu->state + reg->state + n;
-}
-
-static uint64_t held(const struct vpmu *pmu, const struct vpmu_register *reg, unsigned n)
-{
-    return ((const uint64_t *)&pmu->state)[reg->state + n];
-}
-
-static void hold(struct vpmu *pmu, const struct vpmu_register *reg, unsigned n, uint64_t value)
-{
-    *slot(pmu, reg, n) = value & (reg->holds ? reg->holds(&pmu->config) : UINT64_MAX);
-}
-
 /* Section "Full-Width Writes to Performance Counter Registers": a write to IA32_PMCx takes the low
  * 32 bits and extends their sign. */
 static void hold_sign_extended(struct vpmu *pmu, const struct vpmu_register *reg, unsigned n,
@@ -200,28 +142,10 @@ static void hold_sign_extended(struct vpmu *pmu, const struct vpmu_register *reg
     hold(pmu, reg, n, (value & MASK(32)) | (value & BIT(31) ? ~MASK(32) : 0));
 }
 
-static uint64_t zero(const struct vpmu *pmu, const struct vpmu_register *reg, unsigned n)
-{
-    (void)pmu, (void)reg, (void)n;
-    return 0;
-}
-
 static uint64_t capabilities(const struct vpmu *pmu, const struct vpmu_register *reg, unsigned n)
 {
     (void)reg, (void)n;
     return pmu->config.full_width ? CAPABILITY_FULL_WIDTH : 0;
-}
-
-static void reset_status(struct vpmu *pmu, const struct vpmu_register *reg, unsigned n,
-                         uint64_t value)
-{
-    *slot(pmu, reg, n) &= ~value;
-}
-
-static void set_status(struct vpmu *pmu, const struct vpmu_register *reg, unsigned n,
-                       uint64_t value)
-{
-    *slot(pmu, reg, n) |= value;
 }
 
 static unsigned fixed_control(const struct vpmu *pmu, unsigned n)
@@ -246,13 +170,11 @@ static uint64_t in_use(const struct vpmu *pmu, const struct vpmu_register *reg, 
     return value;
 }
 
-#define AT(field) (offsetof(struct vpmu_state, field) / sizeof(uint64_t))
-#define NOWHERE 0
-
 static const struct vpmu_register registers[] = {
 #define INTEL(name, first, bank, since, present, state, accepts, holds, read, write)               \
     {#name ": no guest could have set what it holds",                                              \
      first,                                                                                        \
+     1,                                                                                            \
      bank,                                                                                         \
      since,                                                                                        \
      present,                                                                                      \
@@ -262,18 +184,12 @@ static const struct vpmu_register registers[] = {
      read,                                                                                         \
      write},
 #include "registers.def"
-#undef INTEL
 };
 
 static const struct vpmu_encoding encodings[] = {
-#define INTEL(select, mask, event, bit) {(select) | (mask) << 8, VPMU_EVENT_##event},
+#define INTEL(select, mask, event, bit) {(select) | (mask) << 8, VPMU_EVENT_##event, 1},
 #include "events.def"
-#undef INTEL
 };
-
-_Static_assert(sizeof(struct vpmu_state) % sizeof(uint64_t) == 0 &&
-                   AT(debug_control) == sizeof(struct vpmu_state) / sizeof(uint64_t) - 1,
-               "struct vpmu_state is an array of uint64_t");
 
 static const char *config_error(const struct vpmu_config *config)
 {
@@ -321,20 +237,15 @@ static bool globally_enabled(const struct vpmu *pmu, unsigned counter)
                                         !(pmu->state.global_status & STATUS_CTR_FRZ));
 }
 
-static uint8_t classes(bool os, bool usr)
-{
-    return (uint8_t)((os ? CLASSES_OS : 0) | (usr ? CLASSES_USR : 0));
-}
-
 static struct vpmu_program gp_program(const struct vpmu *pmu, unsigned n)
 {
     uint64_t select = pmu->state.gp_select[n];
-    uint16_t code = select & SELECT_CODE;
+    uint32_t code = select & SELECT_CODE;
 
     return (struct vpmu_program){
         .selection = vpmu_select(&pmu->config, code, (unsigned)(select >> SELECT_CMASK_SHIFT),
                                  select & SELECT_INV, select & SELECT_EDGE),
-        .classes = classes(select & SELECT_OS, select & SELECT_USR),
+        .classes = vpmu_classes(select & SELECT_OS, select & SELECT_USR),
         .on = select & SELECT_EN && select & (SELECT_OS | SELECT_USR),
         .interrupt = select & SELECT_INT,
         .code = code,
@@ -347,7 +258,7 @@ static struct vpmu_program fixed_program(const struct vpmu *pmu, unsigned n)
 
     return (struct vpmu_program){
         .selection = vpmu_select_event(&pmu->config, fixed_events[n]),
-        .classes = classes(control & FIXED_OS, control & FIXED_USR),
+        .classes = vpmu_classes(control & FIXED_OS, control & FIXED_USR),
         .on = control & (FIXED_OS | FIXED_USR),
         .interrupt = control & FIXED_PMI,
     };
@@ -397,7 +308,9 @@ static uint32_t rdpmc_selector(const struct vpmu_config *config, unsigned counte
 
 uint64_t vpmu_misc_enable(const struct vpmu *pmu, uint64_t value)
 {
-    (void)pmu;
+    if (pmu->config.vendor != VPMU_VENDOR_INTEL) {
+        return value;
+    }
     return value | MISC_PERFMON_AVAILABLE | MISC_BTS_UNAVAILABLE | MISC_PEBS_UNAVAILABLE;
 }
 

@@ -5,7 +5,9 @@
  *   event.c     what an event selector counts
  *   counter.c   how a counter counts: totals, overflow, demand
  *   register.c  how a register is found, read, written, saved and restored
+ *   columns.h   what rows of registers.def are made of, as far as vendors share it
  *   intel.c     what is Intel's: its registers, controls and status
+ *   amd.c       what is AMD's
  *   cpuid.c     what CPUID says
  *
  * Counters are numbered as vpmu_counter_info() does: general-purpose ones first, then fixed ones.
@@ -23,6 +25,7 @@
 struct vpmu_register {
     const char *load_error; /* the sentence for vpmu_load() */
     uint32_t first;
+    uint8_t stride;
     uint8_t bank;
     uint8_t since;
     uint8_t (*present)(const struct vpmu_config *config);
@@ -35,8 +38,9 @@ struct vpmu_register {
 
 /* A row of events.def. */
 struct vpmu_encoding {
-    uint16_t code; /* event select | unit mask << 8 */
+    uint32_t code; /* as in struct vpmu_counter_info */
     uint8_t event; /* enum vpmu_event */
+    uint8_t since; /* the version that brought it */
 };
 
 /* What an event selector selects. */
@@ -52,7 +56,7 @@ struct vpmu_program {
     bool on;        /* its own controls let it count in some class */
     bool enabled;   /* and so do the global ones */
     bool interrupt; /* its overflow raises a PMI */
-    uint16_t code;  /* event select | unit mask << 8, 0 for fixed counters */
+    uint32_t code;  /* as in struct vpmu_counter_info */
 };
 
 /* What differs between vendors. */
@@ -80,16 +84,20 @@ struct vpmu_vendor_ops {
 };
 
 extern const struct vpmu_vendor_ops vpmu_intel;
+extern const struct vpmu_vendor_ops vpmu_amd;
 
 /* The ops of a vendor that passed vpmu_config_error(). */
 const struct vpmu_vendor_ops *vpmu_vendor_ops(const struct vpmu_config *config);
 
-/* What `code` (event select | unit mask << 8) counts when compared with a counter mask. */
-struct vpmu_selection vpmu_select(const struct vpmu_config *config, uint16_t code, unsigned cmask,
+/* What `code` counts when compared with a counter mask. */
+struct vpmu_selection vpmu_select(const struct vpmu_config *config, uint32_t code, unsigned cmask,
                                   bool invert, bool edge);
 
 /* What a counter counts whose event is fixed. */
 struct vpmu_selection vpmu_select_event(const struct vpmu_config *config, enum vpmu_event event);
+
+/* The classes of privilege level 0 and of those above it, in and out of nested guests. */
+uint8_t vpmu_classes(bool os, bool usr);
 
 /* Bring the values up to date and handle overflows. To be called before anything is read or
  * changed. Tells the source nothing but the PMI and, if something overflowed, the demand. */

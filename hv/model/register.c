@@ -4,6 +4,7 @@
 
 static const struct vpmu_vendor_ops *const vendors[] = {
     [VPMU_VENDOR_INTEL] = &vpmu_intel,
+    [VPMU_VENDOR_AMD] = &vpmu_amd,
 };
 
 const struct vpmu_vendor_ops *vpmu_vendor_ops(const struct vpmu_config *config)
@@ -13,9 +14,6 @@ const struct vpmu_vendor_ops *vpmu_vendor_ops(const struct vpmu_config *config)
 
 const char *vpmu_config_error(const struct vpmu_config *config)
 {
-    if (config->vendor == VPMU_VENDOR_AMD) {
-        return "AMD's PMU is not modelled yet";
-    }
     if (config->vendor >= LENGTH(vendors)) {
         return "the PMU's vendor is unknown";
     }
@@ -35,22 +33,30 @@ void vpmu_init(struct vpmu *pmu, const struct vpmu_config *config,
 void vpmu_reset(struct vpmu *pmu)
 {
     pmu->state = (struct vpmu_state){0};
+    pmu->svme = false;
     vpmu_vendor_ops(&pmu->config)->reset(pmu);
     vpmu_resume(pmu);
 }
 
-static const struct vpmu_register *find(const struct vpmu *pmu, uint32_t index)
+/* A register of a bank. */
+struct place {
+    const struct vpmu_register *reg; /* NULL: the PMU has no such register */
+    unsigned n;
+};
+
+static struct place find(const struct vpmu *pmu, uint32_t index)
 {
     const struct vpmu_vendor_ops *vendor = vpmu_vendor_ops(&pmu->config);
 
     for (unsigned i = 0; i < vendor->register_count; i++) {
         const struct vpmu_register *reg = &vendor->registers[i];
+        uint32_t distance = index - reg->first;
 
-        if (index - reg->first < reg->bank) {
-            return reg;
+        if (distance % reg->stride == 0 && distance / reg->stride < reg->bank) {
+            return (struct place){reg, distance / reg->stride};
         }
     }
-    return NULL;
+    return (struct place){0};
 }
 
 /* How many registers of the bank a configuration has. */
@@ -61,41 +67,48 @@ static unsigned present(const struct vpmu_register *reg, const struct vpmu_confi
 
 enum vpmu_result vpmu_rdmsr(struct vpmu *pmu, uint32_t index, uint64_t *value)
 {
-    const struct vpmu_register *reg = find(pmu, index);
+    struct place place = find(pmu, index);
 
-    if (!reg) {
+    if (!place.reg) {
         return VPMU_NOT_MINE;
     }
-    if (index - reg->first >= present(reg, &pmu->config)) {
+    if (place.n >= present(place.reg, &pmu->config)) {
         return VPMU_FAULT;
     }
     vpmu_settle(pmu);
-    *value = reg->read(pmu, reg, index - reg->first);
+    *value = place.reg->read(pmu, place.reg, place.n);
     return VPMU_OK;
 }
 
 enum vpmu_result vpmu_wrmsr(struct vpmu *pmu, uint32_t index, uint64_t value)
 {
-    const struct vpmu_register *reg = find(pmu, index);
+    struct place place = find(pmu, index);
 
-    if (!reg) {
+    if (!place.reg) {
         return VPMU_NOT_MINE;
     }
-    if (index - reg->first >= present(reg, &pmu->config) || !reg->write ||
-        value & ~reg->accepts(&pmu->config)) {
+    if (place.n >= present(place.reg, &pmu->config) || !place.reg->write ||
+        value & ~place.reg->accepts(&pmu->config)) {
         return VPMU_FAULT;
     }
     vpmu_settle(pmu);
-    reg->write(pmu, reg, index - reg->first, value);
+    place.reg->write(pmu, place.reg, place.n, value);
     vpmu_resume(pmu);
     return VPMU_OK;
+}
+
+void vpmu_set_svme(struct vpmu *pmu, bool svme)
+{
+    vpmu_settle(pmu);
+    pmu->svme = svme;
+    vpmu_resume(pmu);
 }
 
 enum vpmu_result vpmu_rdpmc(struct vpmu *pmu, uint32_t selector, uint64_t *value)
 {
     const struct vpmu_vendor_ops *vendor = vpmu_vendor_ops(&pmu->config);
 
-    for (unsigned i = 0; i < vpmu_counters(pmu); i++) {
+    for (unsigned i = 0; selector != VPMU_NO_SELECTOR && i < vpmu_counters(pmu); i++) {
         if (vendor->rdpmc_selector(&pmu->config, i) == selector) {
             vpmu_settle(pmu);
             *value = i < pmu->config.gp ? pmu->state.gp_value[i]
@@ -112,29 +125,34 @@ void vpmu_save(struct vpmu *pmu, struct vpmu_state *state)
     *state = pmu->state;
 }
 
-/* Whether the bank could hold what `state` says; a register that is absent holds 0. */
-static bool could_hold(const struct vpmu_register *reg, const struct vpmu_config *config,
-                       const struct vpmu_state *state)
+/* What a word of the state may hold: the bits of all registers that keep something in it. Several
+ * can, and those that the configuration lacks keep nothing. */
+static uint64_t holds(const struct vpmu_vendor_ops *vendor, const struct vpmu_config *config,
+                      unsigned word, const char **error)
 {
-    const uint64_t *values = (const uint64_t *)state + reg->state;
+    uint64_t bits = 0;
 
-    for (unsigned i = 0; i < reg->bank; i++) {
-        if (values[i] & ~(i < present(reg, config) ? reg->holds(config) : 0)) {
-            return false;
+    for (unsigned i = 0; i < vendor->register_count; i++) {
+        const struct vpmu_register *reg = &vendor->registers[i];
+
+        if (reg->holds && word - reg->state < reg->bank) {
+            bits |= word - reg->state < present(reg, config) ? reg->holds(config) : 0;
+            *error = reg->load_error;
         }
     }
-    return true;
+    return bits;
 }
 
 const char *vpmu_load(struct vpmu *pmu, const struct vpmu_state *state)
 {
     const struct vpmu_vendor_ops *vendor = vpmu_vendor_ops(&pmu->config);
+    const uint64_t *words = (const uint64_t *)state;
 
-    for (unsigned i = 0; i < vendor->register_count; i++) {
-        const struct vpmu_register *reg = &vendor->registers[i];
+    for (unsigned i = 0; i < sizeof(*state) / sizeof(*words); i++) {
+        const char *error = "a register that this PMU lacks holds something";
 
-        if (reg->holds && !could_hold(reg, &pmu->config, state)) {
-            return reg->load_error;
+        if (words[i] & ~holds(vendor, &pmu->config, i, &error)) {
+            return error;
         }
     }
     pmu->state = *state;

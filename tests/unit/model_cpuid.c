@@ -60,7 +60,6 @@ static void refused(struct vpmu_config config, const char *word)
 
 Test(model_cpuid, refused_configurations, .init = setup)
 {
-    REFUSED(vendor, VPMU_VENDOR_AMD, "AMD");
     REFUSED(vendor, 2, "vendor");
     REFUSED(vendor, 255, "vendor");
     REFUSED(version, 0, "version");

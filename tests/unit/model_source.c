@@ -52,6 +52,19 @@ struct vpmu_config config_of(unsigned version)
     };
 }
 
+struct vpmu_config amd_config_of(unsigned version)
+{
+    return (struct vpmu_config){
+        .vendor = VPMU_VENDOR_AMD,
+        .version = (uint8_t)version,
+        .gp = version == VPMU_AMD_LEGACY ? 4 : 6,
+        .fixed = 1,
+        .gp_width = 48,
+        .fixed_width = 48,
+        .events = ALL_EVENTS,
+    };
+}
+
 void power_on(struct machine *m, const struct vpmu_config *config)
 {
     const char *error = vpmu_config_error(config);

@@ -23,6 +23,19 @@
 #define IA32_PERF_GLOBAL_INUSE 0x392u
 #define IA32_A_PMC0 0x4C1u
 
+#define IRPERF 0xC00000E9u
+#define PERF_STATUS 0xC0000300u
+#define PERF_GLOBAL_CTL 0xC0000301u
+#define PERF_STATUS_CLR 0xC0000302u
+#define PERF_STATUS_SET 0xC0000303u
+#define LEGACY_CTL0 0xC0010000u
+#define LEGACY_CTR0 0xC0010004u
+#define HWCR 0xC0010015u
+#define PERF_CTL0 0xC0010200u
+#define PERF_CTR0 0xC0010201u
+
+#define IRPERF_EN (UINT64_C(1) << 30)
+
 #define USR 0x10000u
 #define OS 0x20000u
 #define EDGE 0x40000u
@@ -30,6 +43,8 @@
 #define EN 0x400000u
 #define INV 0x800000u
 #define CMASK(n) ((uint32_t)(n) << 24)
+#define GUEST_ONLY (UINT64_C(1) << 40)
+#define HOST_ONLY (UINT64_C(1) << 41)
 
 struct machine {
     struct vpmu pmu;
@@ -42,6 +57,9 @@ struct machine {
 
 /* Version `version`, 4 + 3 counters (4 + 0 for version 1) of 48 bits, full width, every event. */
 struct vpmu_config config_of(unsigned version);
+
+/* Version `version` of AMD's, 4 or 6 counters and IRPERF, every event. */
+struct vpmu_config amd_config_of(unsigned version);
 
 /* Power on. Fails the test if the model refuses the configuration. */
 void power_on(struct machine *m, const struct vpmu_config *config);

@@ -83,14 +83,26 @@ enum vpmu_event {
 
 /* What a virtual processor advertises. Set once, before vpmu_init(). */
 struct vpmu_config {
-    uint8_t vendor;      /* enum vpmu_vendor */
-    uint8_t version;     /* Intel: architectural version, 1 to 5 */
-    uint8_t gp;          /* general-purpose counters, 1 to 8 */
-    uint8_t fixed;       /* fixed-function counters, 0 to 4, their events kept; 0 with version 1 */
-    uint8_t gp_width;    /* bits, 32 to 48 */
-    uint8_t fixed_width; /* bits, 32 to 48; no matter if there are no fixed counters */
-    bool full_width;     /* IA32_PERF_CAPABILITIES[13]: the IA32_A_PMCx aliases exist */
+    uint8_t vendor;   /* enum vpmu_vendor */
+    uint8_t version;  /* Intel: architectural version, 1 to 5; AMD: see below */
+    uint8_t gp;       /* general-purpose counters; Intel: 1 to 8 */
+    uint8_t fixed;    /* fixed-function counters, their events kept; Intel: 0 to 4, 0 with version
+                       * 1; AMD: 0, or 1 for the Instructions Retired counter, IRPERF */
+    uint8_t gp_width; /* bits; Intel: 32 to 48; AMD: 48 */
+    uint8_t fixed_width; /* likewise; no matter if there are no fixed counters */
+    bool full_width;     /* Intel: IA32_PERF_CAPABILITIES[13]: the IA32_A_PMCx aliases exist */
     uint32_t events;     /* VPMU_EVENT_BIT() of each event that the source keeps */
+};
+
+/*
+ * Versions of AMD's PMU (APM Vol. 2, section "Performance Monitoring Counters"), each with what the
+ * one before it has. Event encodings differ between families: those of version 1 are of family 17h,
+ * so processors of family 15h, which have PerfCtrExtCore too, are best shown as version 0.
+ */
+enum vpmu_amd_version {
+    VPMU_AMD_LEGACY = 0,     /* 4 counters at C001_0000H, the bank of the K7 */
+    VPMU_AMD_EXT_CORE = 1,   /* PerfCtrExtCore: 6 counters at C001_0200H */
+    VPMU_AMD_PERFMON_V2 = 2, /* PerfMonV2: 6 to 8 counters, global control and status */
 };
 
 /* One counter that counts now. */
@@ -128,7 +140,7 @@ struct vpmu_state {
     uint64_t gp_value[VPMU_GP_MAX];
     uint64_t gp_select[VPMU_GP_MAX]; /* IA32_PERFEVTSELx, PERF_CTLx */
     uint64_t fixed_value[VPMU_FIXED_MAX];
-    uint64_t fixed_control; /* IA32_FIXED_CTR_CTRL */
+    uint64_t fixed_control; /* IA32_FIXED_CTR_CTRL; HWCR, its bit IRPerfEn */
     uint64_t global_control;
     uint64_t global_status;
     uint64_t debug_control; /* IA32_DEBUGCTL, the bits that concern the PMU */
@@ -139,9 +151,13 @@ struct vpmu {
     struct vpmu_config config;
     struct vpmu_state state; /* values in it are the bases */
     uint64_t snapshot[VPMU_COUNTERS_MAX];
+    bool svme; /* EFER.SVME */
     const struct vpmu_source_ops *ops;
     void *source;
 };
+
+/* No ECX for RDPMC reads this counter. */
+#define VPMU_NO_SELECTOR UINT32_MAX
 
 /* What a person or a tool is told of one counter. */
 struct vpmu_counter_info {
@@ -154,8 +170,9 @@ struct vpmu_counter_info {
     bool enabled;            /* counts now: its own and the global enable are set, not frozen */
     bool interrupt;          /* overflow raises a PMI */
     bool overflowed;         /* its status bit */
-    uint16_t code;           /* event select | unit mask << 8, as programmed; 0 for fixed ones */
-    uint32_t rdpmc_selector; /* ECX for RDPMC */
+    uint32_t code;           /* event select [7:0] | unit mask << 8 | event select [11:8] << 16, as
+                              * programmed; 0 for fixed ones */
+    uint32_t rdpmc_selector; /* ECX for RDPMC, or VPMU_NO_SELECTOR */
     uint64_t value;
 };
 
@@ -169,7 +186,8 @@ void vpmu_init(struct vpmu *pmu, const struct vpmu_config *config,
 
 /* RESET: all registers to their power-on values, IA32_PERF_GLOBAL_CTRL with every general-purpose
  * bit set (SDM Vol. 3, table "IA-32 and Intel 64 Processor States Following Power-up, Reset, or
- * INIT"). INIT leaves the PMU as it is: do not call this for INIT. */
+ * INIT"), PerfCntrGlobalCtl likewise, EFER.SVME clear. INIT leaves the PMU as it is (APM Vol. 2,
+ * section "Processor Initialization State"): do not call this for INIT. */
 void vpmu_reset(struct vpmu *pmu);
 
 /* RDMSR and WRMSR by the guest at CPL 0. On VPMU_OK, vpmu_rdmsr() has written *value. */
@@ -181,14 +199,28 @@ enum vpmu_result vpmu_wrmsr(struct vpmu *pmu, uint32_t index, uint64_t value);
 enum vpmu_result vpmu_rdpmc(struct vpmu *pmu, uint32_t selector, uint64_t *value);
 
 /* IA32_MISC_ENABLE as the guest reads it, from the value of whoever owns the rest of that register:
- * bit 7 (performance monitoring available) set, bits 11 and 12 (no BTS, no PEBS) set. */
+ * bit 7 (performance monitoring available) set, bits 11 and 12 (no BTS, no PEBS) set. The value as
+ * it is for other vendors. */
 uint64_t vpmu_misc_enable(const struct vpmu *pmu, uint64_t value);
+
+/* EFER.SVME is now `svme`: it decides what AMD's GuestOnly and HostOnly mean. To be called before
+ * the instruction that changed it retires, and after vpmu_load(), since EFER is not the PMU's. */
+void vpmu_set_svme(struct vpmu *pmu, bool svme);
 
 /* Catch up with the source: handle every overflow since the last call, then tell the new demand. */
 void vpmu_sync(struct vpmu *pmu);
 
 /* CPUID leaf 0xA as {EAX, EBX, ECX, EDX}; all zero for other vendors. */
 void vpmu_cpuid_0a(const struct vpmu_config *config, uint32_t regs[4]);
+
+/* CPUID leaf 80000022H as {EAX, EBX, ECX, EDX}; all zero without PerfMonV2. */
+void vpmu_cpuid_80000022(const struct vpmu_config *config, uint32_t regs[4]);
+
+/* Bits that the PMU sets in registers of CPUID whose rest is not its own: PerfCtrExtCore (23) in
+ * leaf 80000001H:ECX and InstRetCntMsr (1) in leaf 80000008H:EBX. The northbridge's and the cache's
+ * counters, bits 24 and 28 of the former, do not exist: their owner clears them. */
+uint32_t vpmu_cpuid_80000001_ecx(const struct vpmu_config *config);
+uint32_t vpmu_cpuid_80000008_ebx(const struct vpmu_config *config);
 
 /* The number of counters, and what is to be said of the i-th: general-purpose ones first. */
 unsigned vpmu_counters(const struct vpmu *pmu);
