@@ -57,12 +57,24 @@ static uint64_t bytes(struct input *in, unsigned n)
 struct naive {
     struct vpmu_config config;
     struct vpmu_state state;
+    bool svme;
     uint32_t pending; /* counters that overflowed since the last time anyone looked */
     bool pending_interrupt;
     unsigned pmis;
 };
 
 enum verdict { COUNTS, NEVER_COUNTS, UNSUPPORTED };
+
+static bool is_amd(const struct naive *n)
+{
+    return n->config.vendor == VPMU_VENDOR_AMD;
+}
+
+/* Whether there are global registers. */
+static bool has_global(const struct naive *n)
+{
+    return n->config.version >= 2;
+}
 
 static unsigned counters_of(const struct naive *n)
 {
@@ -89,8 +101,37 @@ static unsigned naive_fixed_field(const struct naive *n, unsigned i)
     return (unsigned)(n->state.fixed_control >> 4 * (i - n->config.gp)) % 16;
 }
 
+static enum vpmu_event naive_amd_event(const struct naive *n, unsigned i)
+{
+    unsigned version = n->config.version;
+
+    switch (n->state.gp_select[i] & 0xF0000FFFF) {
+    case 0x02C:
+        return version >= 1 ? VPMU_EVENT_INTERRUPTS : VPMU_EVENT_NONE;
+    case 0x076:
+        return VPMU_EVENT_CYCLES;
+    case 0x0C0:
+        return VPMU_EVENT_INSTRUCTIONS;
+    case 0x0C2:
+        return VPMU_EVENT_BRANCHES;
+    case 0x0C3:
+        return VPMU_EVENT_BRANCH_MISSES;
+    case 0x0C8:
+        return VPMU_EVENT_NEAR_RETURNS;
+    case 0x0D1:
+        return version >= 1 ? VPMU_EVENT_COND_BRANCHES : VPMU_EVENT_NONE;
+    case 0x100000120:
+        return version >= 2 ? VPMU_EVENT_REF_CYCLES : VPMU_EVENT_NONE;
+    default:
+        return VPMU_EVENT_NONE;
+    }
+}
+
 static enum vpmu_event naive_event(const struct naive *n, unsigned i)
 {
+    if (is_amd(n) && i < n->config.gp) {
+        return naive_amd_event(n, i);
+    }
     if (i >= n->config.gp) {
         switch (i - n->config.gp) {
         case 0:
@@ -192,13 +233,40 @@ static unsigned naive_rings(const struct naive *n, unsigned i)
                                                              << 1;
 }
 
+/* A bit for each class: 0 kernel, 1 user, 2 and 3 the same of a nested guest. */
+static unsigned naive_classes(const struct naive *n, unsigned i)
+{
+    unsigned rings;
+
+    if (is_amd(n) && i == n->config.gp) {
+        return n->state.fixed_control >> 30 & 1 ? 0xF : 0;
+    }
+    rings = naive_rings(n, i) | naive_rings(n, i) << 2;
+    if (is_amd(n)) {
+        switch (n->state.gp_select[i] >> 40 & 3) {
+        case 1:
+            return n->svme ? rings & 0xC : 0;
+        case 2:
+            return n->svme ? rings & 0x3 : 0;
+        case 3:
+            return n->svme ? rings : 0;
+        default:
+            break;
+        }
+    }
+    return rings;
+}
+
 static bool naive_enabled(const struct naive *n, unsigned i)
 {
-    if (!naive_rings(n, i)) {
+    if (!naive_classes(n, i)) {
         return false;
     }
-    return n->config.version == 1 || ((n->state.global_control >> status_bit(n, i) & 1) &&
-                                      !(n->state.global_status >> 59 & 1));
+    if (is_amd(n) && i == n->config.gp) {
+        return true;
+    }
+    return !has_global(n) || ((n->state.global_control >> status_bit(n, i) & 1) &&
+                              !(n->state.global_status >> 59 & 1));
 }
 
 static bool naive_interrupts(const struct naive *n, unsigned i)
@@ -219,7 +287,7 @@ static void naive_increment(struct naive *n, unsigned i)
 
 static bool naive_counts_in(const struct naive *n, unsigned i, unsigned class)
 {
-    return naive_enabled(n, i) && (naive_rings(n, i) >> class % 2 & 1) &&
+    return naive_enabled(n, i) && (naive_classes(n, i) >> class & 1) &&
            naive_verdict(n, i) == COUNTS;
 }
 
@@ -256,8 +324,8 @@ static void naive_look(struct naive *n)
     if (!n->pending) {
         return;
     }
-    for (unsigned i = 0; i < counters_of(n) && n->config.version > 1; i++) {
-        if (n->pending >> i & 1) {
+    for (unsigned i = 0; i < counters_of(n) && has_global(n); i++) {
+        if ((i < n->config.gp || !is_amd(n)) && n->pending >> i & 1) {
             n->state.global_status |= (uint64_t)1 << status_bit(n, i);
         }
     }
@@ -314,7 +382,72 @@ static bool naive_status_legal(const struct naive *n, uint64_t value)
     return n->config.version >= 4 ? !(rest & ~((uint64_t)0x1B << 58)) : !rest;
 }
 
-/* RDMSR and WRMSR of one register; `write` NULL for a read. */
+static void naive_access(uint64_t *slot, uint64_t mask, const uint64_t *write, uint64_t *read)
+{
+    if (write) {
+        *slot = *write & mask;
+    }
+    *read = *slot;
+}
+
+/* A pair of AMD's: PERF_CTL, or its counter. */
+static void naive_amd_pair(struct naive *n, unsigned i, bool counter, const uint64_t *write,
+                           uint64_t *read)
+{
+    if (counter) {
+        naive_access(&n->state.gp_value[i], 0xFFFFFFFFFFFF, write, read);
+    } else {
+        naive_access(&n->state.gp_select[i], 0x30FFFD7FFFF, write, read);
+    }
+}
+
+static enum vpmu_result naive_amd_msr(struct naive *n, uint32_t index, const uint64_t *write,
+                                      uint64_t *read)
+{
+    uint64_t value = write ? *write : 0, all = ((uint64_t)1 << n->config.gp) - 1;
+
+    if (index >= 0xC0010000 && index <= 0xC0010007) {
+        naive_amd_pair(n, index & 3, index & 4, write, read);
+        return VPMU_OK;
+    }
+    if (index >= 0xC0010200 && index <= 0xC001020F) {
+        if (n->config.version < 1 || index % 16 / 2 >= n->config.gp) {
+            return VPMU_FAULT;
+        }
+        naive_amd_pair(n, index % 16 / 2, index & 1, write, read);
+        return VPMU_OK;
+    }
+    if (index >= 0xC0000300 && index <= 0xC0000303 && n->config.version < 2) {
+        return VPMU_FAULT;
+    }
+    switch (index) {
+    case 0xC0000300:
+        *read = n->state.global_status;
+        return VPMU_OK;
+    case 0xC0000301:
+        naive_access(&n->state.global_control, all, write, read);
+        return VPMU_OK;
+    case 0xC0000302:
+        n->state.global_status &= ~value;
+        *read = 0;
+        return VPMU_OK;
+    case 0xC0000303:
+        n->state.global_status |= value & all;
+        *read = 0;
+        return VPMU_OK;
+    case 0xC0010015:
+        naive_access(&n->state.fixed_control, n->config.fixed ? 0x40000000 : 0, write, read);
+        return VPMU_OK;
+    case 0xC00000E9:
+        naive_access(&n->state.fixed_value[0], 0xFFFFFFFFFFFF, write, read);
+        return n->config.fixed ? VPMU_OK : VPMU_FAULT;
+    default:
+        return VPMU_NOT_MINE;
+    }
+}
+
+/* RDMSR and WRMSR of one register; `write` NULL for a read. After VPMU_FAULT the caller takes `n`
+ * back to what it was. */
 static enum vpmu_result naive_msr(struct naive *n, uint32_t index, const uint64_t *write,
                                   uint64_t *read)
 {
@@ -322,6 +455,9 @@ static enum vpmu_result naive_msr(struct naive *n, uint32_t index, const uint64_
     uint64_t value = write ? *write : 0;
     bool global = (index >= 0x38D && index <= 0x392);
 
+    if (is_amd(n)) {
+        return naive_amd_msr(n, index, write, read);
+    }
     if (global && (c->version < 2 || (index >= 0x391 && c->version < 4))) {
         return VPMU_FAULT;
     }
@@ -429,10 +565,30 @@ static enum vpmu_result naive_msr(struct naive *n, uint32_t index, const uint64_
     }
 }
 
+static bool naive_amd_load_legal(const struct naive *n, const struct vpmu_state *s)
+{
+    const struct vpmu_config *c = &n->config;
+    uint64_t global = c->version >= 2 ? ((uint64_t)1 << c->gp) - 1 : 0;
+
+    for (unsigned i = 0; i < VPMU_GP_MAX; i++) {
+        if (i < c->gp ? s->gp_value[i] >> 48 || s->gp_select[i] & ~(uint64_t)0x30FFFD7FFFF
+                      : s->gp_value[i] || s->gp_select[i]) {
+            return false;
+        }
+    }
+    return !(s->fixed_value[0] >> (c->fixed ? 48 : 0)) && !s->fixed_value[1] &&
+           !s->fixed_value[2] && !s->fixed_value[3] &&
+           (s->fixed_control == 0 || (c->fixed && s->fixed_control == 0x40000000)) &&
+           !(s->global_control & ~global) && !(s->global_status & ~global) && !s->debug_control;
+}
+
 static bool naive_load_legal(const struct naive *n, const struct vpmu_state *s)
 {
     const struct vpmu_config *c = &n->config;
 
+    if (is_amd(n)) {
+        return naive_amd_load_legal(n, s);
+    }
     for (unsigned i = 0; i < VPMU_GP_MAX; i++) {
         if (i < c->gp ? s->gp_value[i] >= top_of(n, 0) || !naive_select_legal(n, s->gp_select[i])
                       : s->gp_value[i] || s->gp_select[i]) {
@@ -452,11 +608,24 @@ static bool naive_load_legal(const struct naive *n, const struct vpmu_state *s)
            (s->debug_control == 0 || s->debug_control == 0x1000);
 }
 
+static bool naive_amd_config_legal(const struct vpmu_config *c)
+{
+    static const uint8_t fewest[] = {4, 6, 6}, most[] = {4, 6, 8};
+
+    return c->version < 3 && c->gp >= fewest[c->version] && c->gp <= most[c->version] &&
+           c->gp_width == 48 && !(c->events >> VPMU_EVENTS) && !(c->events & 1) &&
+           (c->fixed == 0 ||
+            (c->fixed == 1 && c->fixed_width == 48 && c->events >> VPMU_EVENT_INSTRUCTIONS & 1));
+}
+
 static bool naive_config_legal(const struct vpmu_config *c)
 {
     static const enum vpmu_event needed[] = {VPMU_EVENT_INSTRUCTIONS, VPMU_EVENT_CYCLES,
                                              VPMU_EVENT_REF_CYCLES, VPMU_EVENT_SLOTS};
 
+    if (c->vendor == VPMU_VENDOR_AMD) {
+        return naive_amd_config_legal(c);
+    }
     if (c->vendor != 0 || c->version == 0 || c->version > 5 || c->gp == 0 || c->gp > 8 ||
         c->fixed > 4 || (c->version == 1 && c->fixed) || c->gp_width < 32 || c->gp_width > 48 ||
         (c->fixed && (c->fixed_width < 32 || c->fixed_width > 48)) || c->events >> VPMU_EVENTS ||
@@ -469,6 +638,12 @@ static bool naive_config_legal(const struct vpmu_config *c)
         }
     }
     return true;
+}
+
+static void naive_reset(struct naive *n)
+{
+    *n = (struct naive){.config = n->config, .pmis = n->pmis};
+    n->state.global_control = has_global(n) ? ((uint64_t)1 << n->config.gp) - 1 : 0;
 }
 
 /* Both machines. */
@@ -583,35 +758,53 @@ static void other_events(struct machine *m, struct input *in)
     }
 }
 
-static uint32_t any_msr(struct input *in)
+static uint32_t any_msr(const struct machine *m, struct input *in)
 {
     static const struct {
-        uint16_t first, count;
-    } ranges[] = {{0xC0, 10}, {0x185, 10}, {0x1D8, 3}, {0x308, 6},
-                  {0x344, 3}, {0x38C, 8},  {0x4C0, 10}};
-    unsigned choice = byte(in), which = byte(in);
+        uint32_t first, count;
+    } ranges[2][7] = {
+        {{0xC0, 10}, {0x185, 10}, {0x1D8, 3}, {0x308, 6}, {0x344, 3}, {0x38C, 8}, {0x4C0, 10}},
+        {{0xC000FFFF, 10},
+         {0xC00101FF, 18},
+         {0xC00002FF, 6},
+         {0xC0010014, 3},
+         {0xC00000E8, 3},
+         {0xC0010000, 8},
+         {0xC0010200, 16}}};
+    unsigned choice = byte(in), which = byte(in), amd = is_amd(&m->naive);
 
     if (choice % 16 == 15) {
         return (uint32_t)bytes(in, 4);
     }
-    choice %= sizeof(ranges) / sizeof(ranges[0]);
-    return ranges[choice].first + which % ranges[choice].count;
+    return ranges[amd][choice % 7].first + which % ranges[amd][choice % 7].count;
 }
 
-static uint64_t any_select(struct input *in)
+static uint64_t any_amd_select(struct input *in)
+{
+    static const uint64_t codes[] = {0x2C, 0x76, 0xC0, 0xC2, 0xC3, 0xC8, 0xD1, 0x100000120};
+    unsigned choice = byte(in);
+
+    return codes[choice % 8] | (uint64_t)(choice >> 3 & 3) << 40 | bytes(in, 2) << 16;
+}
+
+static uint64_t any_select(const struct machine *m, struct input *in)
 {
     static const uint16_t codes[] = {0x003C, 0x00C0, 0x013C, 0x4F2E, 0x412E, 0x00C4, 0x00C5,
                                      0x01A4, 0x01C4, 0x11C4, 0x02C4, 0x08C4, 0x40C4, 0x01CB};
-    uint64_t code = codes[byte(in) % (sizeof(codes) / sizeof(codes[0]))];
+    uint64_t code;
 
+    if (is_amd(&m->naive)) {
+        return any_amd_select(in);
+    }
+    code = codes[byte(in) % (sizeof(codes) / sizeof(codes[0]))];
     return code | bytes(in, 2) << 16;
 }
 
-static uint64_t any_value(struct input *in)
+static uint64_t any_value(const struct machine *m, struct input *in)
 {
     switch (byte(in) % 6) {
     case 0:
-        return any_select(in);
+        return any_select(m, in);
     case 1:
         return (uint64_t)0 - byte(in); /* soon to overflow */
     case 2:
@@ -642,7 +835,41 @@ static void access(struct machine *m, uint32_t index, const uint64_t *write)
     }
 }
 
+static void set_svme(struct machine *m, bool svme)
+{
+    vpmu_set_svme(&m->pmu, svme);
+    naive_look(&m->naive);
+    m->naive.svme = svme;
+}
+
 /* A counter set up as software does it, soon to overflow. */
+static void amd_program(struct machine *m, struct input *in)
+{
+    const struct vpmu_config *c = &m->naive.config;
+    unsigned i = byte(in) % counters_of(&m->naive), flags = byte(in), bits = byte(in);
+    uint64_t value = (uint64_t)0 - byte(in) % 8, all = UINT64_MAX;
+    bool ext = c->version >= 1 && (i >= 4 || bits & 1);
+
+    if (i == c->gp) {
+        access(m, 0xC00000E9, &value);
+        access(m, 0xC0010015, &all);
+    } else {
+        uint64_t select = (any_amd_select(in) & 0x30F0000FFFF) | 1u << 22;
+
+        select |= (uint64_t)(flags & 3) << 16 | (uint64_t)(flags >> 2 & 1) << 20;
+        select |= bits & 2 ? (uint64_t)(bits >> 2 & 1) << 23 | (uint64_t)(bits >> 4 & 3) << 24 : 0;
+        access(m, ext ? 0xC0010201 + 2 * i : 0xC0010004 + i, &value);
+        access(m, ext ? 0xC0010200 + 2 * i : 0xC0010000 + i, &select);
+    }
+    if (flags & 8) {
+        set_svme(m, flags & 16);
+    }
+    if (flags & 0x80) {
+        access(m, 0xC0000302, &all);
+        access(m, 0xC0000301, &all);
+    }
+}
+
 static void program(struct machine *m, struct input *in)
 {
     const struct vpmu_config *c = &m->naive.config;
@@ -651,7 +878,7 @@ static void program(struct machine *m, struct input *in)
     uint64_t all = naive_all_counters(&m->naive);
 
     if (i < c->gp) {
-        uint64_t select = (any_select(in) & 0xFFFF) | (uint64_t)(flags & 7) << 16 | 1u << 22;
+        uint64_t select = (any_select(m, in) & 0xFFFF) | (uint64_t)(flags & 7) << 16 | 1u << 22;
 
         select |= (uint64_t)(flags >> 3 & 1) << 20 | (uint64_t)(flags >> 4 & 1) << 23;
         select |= flags & 0x20 ? (uint64_t)(flags >> 6) << 24 : 0;
@@ -675,15 +902,17 @@ static void program(struct machine *m, struct input *in)
 static void rdpmc(struct machine *m, struct input *in)
 {
     unsigned low = byte(in), high = byte(in);
-    uint32_t selector = low % 16 | (high < 200 ? high % 2 << 30 : high << 24);
+    uint32_t selector =
+        high == 255 ? UINT32_MAX - low : low % 16 | (high < 200 ? high % 2 << 30 : high << 24);
     unsigned type = selector >> 16, index = selector & 0xFFFF;
+    bool fixed = type == 0x4000 && index < m->naive.config.fixed && !is_amd(&m->naive);
     uint64_t value;
 
     if (type == 0 && index < m->naive.config.gp) {
         CHECK(vpmu_rdpmc(&m->pmu, selector, &value) == VPMU_OK);
         naive_look(&m->naive);
         CHECK(value == m->naive.state.gp_value[index]);
-    } else if (type == 0x4000 && index < m->naive.config.fixed) {
+    } else if (fixed) {
         CHECK(vpmu_rdpmc(&m->pmu, selector, &value) == VPMU_OK);
         naive_look(&m->naive);
         CHECK(value == m->naive.state.fixed_value[index]);
@@ -707,6 +936,7 @@ static void migrate(struct machine *m, struct input *in)
     }
     vpmu_init(&m->pmu, &m->naive.config, &ops, m);
     CHECK(vpmu_load(&m->pmu, &state) == NULL);
+    vpmu_set_svme(&m->pmu, m->naive.svme);
 }
 
 /* A state that may be wrong in one word. */
@@ -714,7 +944,7 @@ static void load_changed(struct machine *m, struct input *in)
 {
     struct vpmu_state state;
     size_t word = byte(in) % (sizeof(state) / 8);
-    uint64_t value = any_value(in);
+    uint64_t value = any_value(m, in);
     bool legal;
 
     vpmu_save(&m->pmu, &state);
@@ -729,11 +959,8 @@ static void load_changed(struct machine *m, struct input *in)
 
 static void reset(struct machine *m)
 {
-    struct naive *n = &m->naive;
-
     vpmu_reset(&m->pmu);
-    *n = (struct naive){.config = n->config, .pmis = n->pmis};
-    n->state.global_control = n->config.version > 1 ? ((uint64_t)1 << n->config.gp) - 1 : 0;
+    naive_reset(&m->naive);
 }
 
 static void check_info(struct machine *m)
@@ -754,7 +981,9 @@ static void check_info(struct machine *m)
         CHECK(info.overflowed == (n->state.global_status >> status_bit(n, i) & 1));
         CHECK((info.event == VPMU_EVENT_NONE) == (verdict != COUNTS));
         CHECK((info.state == VPMU_COUNTER_UNSUPPORTED) ==
-              (verdict == UNSUPPORTED && naive_rings(n, i) != 0));
+              (verdict == UNSUPPORTED && naive_classes(n, i) != 0));
+        CHECK(!info.enabled || info.classes == naive_classes(n, i));
+        CHECK((info.rdpmc_selector == VPMU_NO_SELECTOR) == (info.fixed && is_amd(n)));
         CHECK((info.state == VPMU_COUNTER_BACKED) ==
               (verdict != UNSUPPORTED && naive_enabled(n, i)));
     }
@@ -769,6 +998,7 @@ static void check_demand(const struct machine *m)
     for (unsigned i = 0; i < counters_of(&n); i++) {
         if (naive_enabled(&n, i) && naive_verdict(&n, i) == COUNTS) {
             CHECK(row < m->demands);
+            CHECK(m->demand[row].classes == naive_classes(&n, i));
             CHECK(m->demand[row].distance == top_of(&n, i) - *naive_value(&n, i));
             row++;
         }
@@ -791,7 +1021,13 @@ static void toggle(struct machine *m, struct input *in)
 {
     static const uint64_t freeze_on_pmi = 0x1000, unfreeze = (uint64_t)1 << 59;
 
-    switch (byte(in) % 8) {
+    unsigned choice = byte(in) % 8;
+
+    if (is_amd(&m->naive) && choice >= 2 && choice <= 5) {
+        set_svme(m, choice < 4);
+        return;
+    }
+    switch (choice) {
     case 0:
         reset(m);
         break;
@@ -830,16 +1066,16 @@ static void operate(struct machine *m, struct input *in)
     case 4:
     case 5:
     case 6:
-        program(m, in);
+        is_amd(&m->naive) ? amd_program(m, in) : program(m, in);
         break;
     case 7:
     case 8:
-        index = any_msr(in);
-        value = any_value(in);
+        index = any_msr(m, in);
+        value = any_value(m, in);
         access(m, index, &value);
         break;
     case 9:
-        access(m, any_msr(in), NULL);
+        access(m, any_msr(m, in), NULL);
         break;
     case 10:
         rdpmc(m, in);
@@ -864,11 +1100,24 @@ static void operate(struct machine *m, struct input *in)
     }
 }
 
+/* What of the input's configuration is of no use to AMD's is made so. */
+static void make_amd(struct vpmu_config *c)
+{
+    static const uint8_t fewest[] = {4, 6, 6}, choices[] = {1, 1, 3};
+
+    c->vendor = VPMU_VENDOR_AMD;
+    c->version %= 3;
+    c->gp = fewest[c->version] + c->gp % choices[c->version];
+    c->fixed %= 2;
+    c->gp_width = c->fixed_width = 48;
+}
+
 /* Mostly a processor that can be; the last resort of the input makes one that cannot. */
 static struct vpmu_config any_config(struct input *in)
 {
+    unsigned first = byte(in);
     struct vpmu_config c = {
-        .version = byte(in) % 5 + 1,
+        .version = (first & 0x7F) % 5 + 1,
         .gp = byte(in) % 8 + 1,
         .fixed = byte(in) % 5,
         .gp_width = byte(in) % 17 + 32,
@@ -878,6 +1127,9 @@ static struct vpmu_config any_config(struct input *in)
     unsigned odd = byte(in);
 
     c.full_width = odd & 1;
+    if (first & 0x80) {
+        make_amd(&c);
+    }
     if (odd & 2) {
         c.events = 0x3FFE;
     }
@@ -887,7 +1139,7 @@ static struct vpmu_config any_config(struct input *in)
     if (odd >> 2 == 62) {
         c.events = (uint32_t)bytes(in, 4);
     }
-    if (c.version == 1 && odd >> 2 < 62) {
+    if (c.vendor == VPMU_VENDOR_INTEL && c.version == 1 && odd >> 2 < 62) {
         c.fixed = 0;
     }
     return c;
@@ -904,7 +1156,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     m.naive.config = config;
-    m.naive.state.global_control = config.version > 1 ? ((uint64_t)1 << config.gp) - 1 : 0;
+    naive_reset(&m.naive);
     vpmu_init(&m.pmu, &config, &ops, &m);
     compare(&m);
     while (in.size) {
