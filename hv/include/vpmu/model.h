@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The PMU model: the guest-visible registers of Intel's architectural PMU (and of AMD's), exact.
+ * The PMU model: the guest-visible registers of Intel's architectural PMU and of AMD's, exact.
  *
  * Theory of operation
  *
