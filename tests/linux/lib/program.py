@@ -75,25 +75,29 @@ class Program:
     def conditional(self):
         return self.count(lambda i: i.is_conditional)
 
-    def addresses_after(self, period, which=lambda _: True):
+    def addresses_after(self, period, which=lambda _: True, late=0):
         """Where the program stands each time that `period` more such instructions are complete.
 
-        Only for a program that runs its regions from the first to the last, each over and over
-        before the next. An event that the program's last instruction completes is left out.
+        `late` is how many more of them complete first. Only for a program that runs its regions
+        from the first to the last, each over and over before the next. What the program's last
+        instruction completes is left out.
         """
-        addresses = []
-        before = 0  # events before the region
+        ends = range(period, self.count(which) + 1, period)
+        addresses = [self._address_after(end + late, which) for end in ends]
+        return [address for address in addresses if address is not None]
+
+    def _address_after(self, nth, which):
+        """Where the program stands after the nth such instruction; None after its end."""
         for number, region in enumerate(self.regions):
-            events = [place for place, i in enumerate(region.code) if which(i)]
-            total = len(events) * region.times
-            first = -before % period or period
-            for nth in range(first, total + 1, period):
-                repetition, place = divmod(nth - 1, len(events))
-                addresses.append(self._next(number, repetition, events[place]))
-            before += total
-        return [a for a in addresses if a is not None]
+            places = [place for place, i in enumerate(region.code) if which(i)]
+            if nth <= len(places) * region.times:
+                repetition, event = divmod(nth - 1, len(places))
+                return self._next(number, repetition, places[event])
+            nth -= len(places) * region.times
+        return None
 
     def _next(self, number, repetition, place):
+        """The address behind an instruction, where its region may begin again."""
         region = self.regions[number]
         if place + 1 < len(region.code):
             return region.code[place + 1].address
