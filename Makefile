@@ -42,7 +42,7 @@ include $(wildcard hv/*/build.mk guest-drivers/build.mk tests/*/build.mk)
 export CC UNIT_TESTS FUZZ_TARGETS FREESTANDING $(FUZZ_TARGETS:%=fuzz_%_FLAGS)
 
 #@ The two commands
-#: demo         a guest's counters on the patched QEMU beside the unpatched one; build/demo/report.json
+#: demo         what a Linux guest and a Windows driver read, beside an unpatched QEMU; build/demo/report.json
 #: test         set up what is missing and run every test; one sum at the end
 #@ Building
 #: qemu         the patched QEMU; its path is the last line
@@ -53,6 +53,8 @@ export CC UNIT_TESTS FUZZ_TARGETS FREESTANDING $(FUZZ_TARGETS:%=fuzz_%_FLAGS)
 #@ Tests, each ending with "N passed, N failed, N skipped"
 #: check-unit   unit tests, layering, formatting, the patch series
 #: check-guest  bare guest images under TCG
+#: check-qemu   QEMU from outside: command line, monitor, migration, debugger
+#: check-codegen generated code against the unpatched QEMU's
 #: check-linux  Debian's kernel and perf in a guest
 #: check-drivers the Windows images: what they import, how they are laid out
 #: check-nt     the Windows drivers on the NT test guest

@@ -111,7 +111,7 @@ void hmp_info_vpmu(Monitor *mon, const QDict *qdict)
                        " (Under TCG: -cpu MODEL,pmu=on)\n");
     }
     for (VpmuInfoList *vcpu = list; vcpu; vcpu = vcpu->next) {
-        monitor_printf(mon, "vCPU %" PRId64 ": architectural PMU version %u\n"
+        monitor_printf(mon, "vCPU %" PRId64 ": PMU version %u\n"
                        "  counter state       event                code"
                        "   in            value\n",
                        vcpu->value->cpu_index, vcpu->value->version);

@@ -322,7 +322,8 @@ static void source_pmi(void *source)
 
     if (v->cpu->apic_state) {
         BQL_LOCK_GUARD();
-        apic_deliver_pmi(v->cpu->apic_state);
+        apic_deliver_pmi(v->cpu->apic_state,
+                         v->model.config.vendor == VPMU_VENDOR_INTEL);
     }
 }
 
@@ -505,6 +506,17 @@ bool x86_vpmu_wrmsr(CPUX86State *env, uint32_t index, uint64_t value,
     return result == VPMU_OK;
 }
 
+void x86_vpmu_efer_written(CPUX86State *env)
+{
+    X86VPMU *v = env_vpmu(env);
+
+    if (v) {
+        enter(v);
+        vpmu_set_svme(&v->model, env->efer & MSR_EFER_SVME);
+        leave(v);
+    }
+}
+
 void helper_vpmu_rdpmc(CPUX86State *env)
 {
     X86VPMU *v = env_vpmu(env);
@@ -529,52 +541,111 @@ void helper_vpmu_rdpmc(CPUX86State *env)
 
 /* Life */
 
-static bool check_platform(X86CPU *cpu, Error **errp)
+static uint8_t unset(uint8_t property, uint8_t value)
 {
+    return property == UINT8_MAX ? value : property;
+}
+
+static bool shape_intel(X86CPU *cpu, Error **errp)
+{
+    struct vpmu_config *config = &cpu->vpmu_config;
     CPUX86State *env = &cpu->env;
 
-    if (HOST_LONG_BITS < 64) {
-        error_setg(errp, "pmu=on: the PMU under TCG needs a 64-bit host");
-    } else if (!IS_INTEL_CPU(env)) {
-        error_setg(errp, "pmu=on: the PMU under TCG is that of Intel's"
-                   " processors, and this CPU model's vendor is not Intel"
-                   " (try -cpu Skylake-Server,pmu=on, or vendor=GenuineIntel)");
-    } else if (env->cpuid_level < 0xa) {
+    if (env->cpuid_level < 0xa) {
         error_setg(errp, "pmu=on: the PMU is described in CPUID leaf 0xA, and"
                    " this CPU model ends at leaf 0x%x (try level=0xd)",
                    env->cpuid_level);
-    } else {
-        return true;
+        return false;
     }
+    config->vendor = VPMU_VENDOR_INTEL;
+    config->version = unset(config->version, 2);
+    config->gp = unset(config->gp, 4);
+    config->fixed = unset(config->fixed, config->version == 1 ? 0 : 3);
+    env->features[FEAT_1_ECX] |= CPUID_EXT_PDCM;
+    return true;
+}
+
+/* Zen's event encodings are not those of the families before. */
+static uint8_t amd_version(const CPUX86State *env)
+{
+    unsigned family = extract32(env->cpuid_version, 8, 4) +
+        extract32(env->cpuid_version, 20, 8);
+
+    return family < 0x17 ? VPMU_AMD_LEGACY :
+        env->cpuid_xlevel < 0x80000022 ? VPMU_AMD_EXT_CORE :
+        VPMU_AMD_PERFMON_V2;
+}
+
+static bool shape_amd(X86CPU *cpu, Error **errp)
+{
+    struct vpmu_config *config = &cpu->vpmu_config;
+    CPUX86State *env = &cpu->env;
+
+    if (env->cpuid_xlevel < 0x80000008) {
+        error_setg(errp, "pmu=on: the PMU is described in CPUID leaf 0x80000008"
+                   " and others, and this CPU model ends at leaf 0x%x"
+                   " (try xlevel=0x80000022)", env->cpuid_xlevel);
+        return false;
+    }
+    config->vendor = VPMU_VENDOR_AMD;
+    config->version = unset(config->version, amd_version(env));
+    config->gp = unset(config->gp, config->version == VPMU_AMD_LEGACY ? 4 : 6);
+    config->fixed = unset(config->fixed, 0);
+    config->full_width = false; /* Intel's */
+    if (config->version == VPMU_AMD_PERFMON_V2) {
+        env->cpuid_xlevel = MAX(env->cpuid_xlevel, 0x80000022);
+    }
+    env->features[FEAT_8000_0001_ECX] &= ~(CPUID_EXT3_PERFCORE |
+                                           CPUID_EXT3_PERFNB);
+    env->features[FEAT_8000_0001_ECX] |= vpmu_cpuid_80000001_ecx(config);
+    env->features[FEAT_8000_0008_EBX] |= vpmu_cpuid_80000008_ebx(config);
+    return true;
+}
+
+/* Complete what the properties leave open, by the vendor. */
+static bool shape(X86CPU *cpu, Error **errp)
+{
+    if (HOST_LONG_BITS < 64) {
+        error_setg(errp, "pmu=on: the PMU under TCG needs a 64-bit host");
+        return false;
+    }
+    if (IS_INTEL_CPU(&cpu->env)) {
+        return shape_intel(cpu, errp);
+    }
+    if (IS_AMD_CPU(&cpu->env)) {
+        return shape_amd(cpu, errp);
+    }
+    error_setg(errp, "pmu=on: the PMU under TCG is Intel's or AMD's, and this"
+               " CPU model's vendor is another"
+               " (try -cpu Skylake-Server,pmu=on, or vendor=GenuineIntel)");
     return false;
 }
 
 bool x86_vpmu_realize(X86CPU *cpu, Error **errp)
 {
+    struct vpmu_config *config = &cpu->vpmu_config;
     const char *reason;
     X86VPMU *v;
 
     if (!cpu->enable_pmu) {
         return true;
     }
-    if (!check_platform(cpu, errp)) {
+    config->events = events_kept();
+    if (!shape(cpu, errp)) {
         return false;
     }
-    cpu->vpmu_config.vendor = VPMU_VENDOR_INTEL;
-    cpu->vpmu_config.fixed_width = cpu->vpmu_config.gp_width;
-    cpu->vpmu_config.events = events_kept();
-    reason = vpmu_config_error(&cpu->vpmu_config);
+    config->fixed_width = config->gp_width;
+    reason = vpmu_config_error(config);
     if (reason) {
         error_setg(errp, "pmu=on: %s", reason);
         return false;
     }
 
-    cpu->env.features[FEAT_1_ECX] |= CPUID_EXT_PDCM;
     v = g_new0(X86VPMU, 1);
     v->cpu = cpu;
     v->deadline = timer_new_ns(QEMU_CLOCK_VIRTUAL, deadline_passed, v);
     cpu->vpmu = v;
-    vpmu_init(&v->model, &cpu->vpmu_config, &source_ops, v);
+    vpmu_init(&v->model, config, &source_ops, v);
     return true;
 }
 
@@ -603,7 +674,14 @@ void x86_vpmu_save(X86CPU *cpu, struct vpmu_state *state)
 
 const char *x86_vpmu_load(X86CPU *cpu, const struct vpmu_state *state)
 {
-    return cpu->vpmu ? vpmu_load(&cpu->vpmu->model, state) : NULL;
+    const char *reason;
+
+    if (!cpu->vpmu) {
+        return NULL;
+    }
+    reason = vpmu_load(&cpu->vpmu->model, state);
+    vpmu_set_svme(&cpu->vpmu->model, cpu->env.efer & MSR_EFER_SVME);
+    return reason;
 }
 
 unsigned x86_vpmu_counters(X86CPU *cpu)

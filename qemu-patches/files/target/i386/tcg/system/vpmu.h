@@ -26,6 +26,9 @@ void x86_vpmu_reset(X86CPU *cpu);
 bool x86_vpmu_rdmsr(CPUX86State *env, uint32_t index, uint64_t *value, uintptr_t ra);
 bool x86_vpmu_wrmsr(CPUX86State *env, uint32_t index, uint64_t value, uintptr_t ra);
 
+/* WRMSR to EFER, whose SVME AMD's counters look at. */
+void x86_vpmu_efer_written(CPUX86State *env);
+
 /* TCGCPUOps. */
 void x86_vpmu_retire_undo(CPUState *cs, const TranslationBlock *tb, int insns);
 int x86_vpmu_retire_expired(CPUState *cs, const TranslationBlock *tb);
