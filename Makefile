@@ -42,7 +42,7 @@ include $(wildcard hv/*/build.mk guest-drivers/build.mk tests/*/build.mk)
 export CC UNIT_TESTS FUZZ_TARGETS FREESTANDING $(FUZZ_TARGETS:%=fuzz_%_FLAGS)
 
 #@ The two commands
-#: demo         what a Linux guest and a Windows driver read, beside an unpatched QEMU; build/demo/report.json
+#: demo         what a Linux guest and a Windows driver read, beside an unpatched QEMU
 #: test         set up what is missing and run every test; one sum at the end
 #@ Building
 #: qemu         the patched QEMU; its path is the last line
