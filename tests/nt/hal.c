@@ -60,10 +60,19 @@ static const char *why_no_pmu(void)
     return NULL;
 }
 
+/* Windows reads 0x345 without asking whether it is there (PDCM). */
+static bool has_pebs(void)
+{
+    uint64_t value;
+
+    return hal_pmu.version >= 2 && cpuid(1, 0).edx & CPUID_1_EDX_DS &&
+           !(rdmsr(MSR_MISC_ENABLE) & MISC_ENABLE_PEBS_UNAVAILABLE) &&
+           !rdmsr_safe(MSR_PERF_CAPABILITIES, &value);
+}
+
 static void find_pmu(void)
 {
     struct cpuid pmu = cpuid(0xa, 0);
-    uint64_t value;
 
     hal_pmu.why_none = why_no_pmu();
     if (hal_pmu.why_none)
@@ -73,9 +82,7 @@ static void find_pmu(void)
     hal_pmu.gp_width = pmu.eax >> 16 & 0xff;
     hal_pmu.fixed = hal_pmu.version >= 2 ? pmu.edx & 0x1f : 0;
     hal_pmu.fixed_width = pmu.edx >> 5 & 0xff;
-    if (hal_pmu.version >= 2 && cpuid(1, 0).edx & CPUID_1_EDX_DS &&
-        !(rdmsr(MSR_MISC_ENABLE) & MISC_ENABLE_PEBS_UNAVAILABLE))
-        hal_pmu.event_buffer = !rdmsr_safe(MSR_PERF_CAPABILITIES, &value);
+    hal_pmu.event_buffer = has_pebs() || boot_option("eventbuffer");
 }
 
 static uint32_t arbiter_mode(void)

@@ -13,7 +13,7 @@ struct hal_pmu {
     unsigned version; /* 0: none, or hidden by the hypervisor interface */
     unsigned gp, fixed;
     unsigned gp_width, fixed_width;
-    bool event_buffer;
+    bool event_buffer; /* PEBS; found, or claimed by the boot option eventbuffer */
     const char *why_none;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Boot of the NT test guest. Command line: scenario=NAME, and what the HAL and
- * the run-time library read: observed, noprofiling, build=N, leases=N.
+ * the run-time library read: observed, noprofiling, eventbuffer, build=N, leases=N.
  */
 #include "check.h"
 #include "hal.h"

@@ -47,6 +47,7 @@ static void section_program(void *argument)
         .fixed_width = hal_pmu.fixed_width,
         .version = hal_pmu.version,
         .processors = KeQueryActiveProcessorCountEx(0),
+        .event_buffer = hal_pmu.event_buffer,
     };
     ULONG returned;
     HANDLE handle;
@@ -116,9 +117,13 @@ static void contract(void)
 {
     struct driver *driver;
 
+    check_equal(hal_pmu.event_buffer, boot_option("eventbuffer"),
+                "an event buffer only where the boot option claims it");
     RUN_SECTIONS("contract.sys", "contract", CONTRACT_ALLOCATE, CONTRACT_CONFLICT, CONTRACT_FREE,
                  CONTRACT_PROFILING);
     driver = scenario_load("contract.sys");
+    if (hal_pmu.event_buffer)
+        scenario_section("contract", CONTRACT_EVENT_BUFFER);
     hal_kernel_profiling(true);
     scenario_section("contract", CONTRACT_KERNEL_HOLDS);
     hal_kernel_profiling(false);

@@ -17,6 +17,7 @@ struct test_input {
     uint32_t observed;                        /* the HAL behaves as observed, not as documented */
     uint32_t gp, fixed, fixed_width, version; /* the PMU that the kernel found */
     uint32_t processors;
+    uint32_t event_buffer; /* the kernel says that there is PEBS */
 };
 
 struct test_row {
@@ -36,6 +37,7 @@ enum contract_section {
     CONTRACT_ALLOCATE, /* one request at a time */
     CONTRACT_CONFLICT, /* one request while another holds something */
     CONTRACT_FREE,
+    CONTRACT_EVENT_BUFFER, /* with PEBS */
     CONTRACT_FULL,         /* with room for two allocations */
     CONTRACT_KERNEL_HOLDS, /* the kernel's own profiling holds GP counter 0 */
     CONTRACT_BEFORE_1903,
