@@ -16,6 +16,8 @@ from machine import (
     without_warnings,
 )
 
+AMD_ON = "EPYC-v4,pmu=on"
+
 # CPU, and what the reason must speak of.
 REFUSED = (
     (f"{ON},pmu-version=0", "version"),
@@ -26,7 +28,6 @@ REFUSED = (
     (f"{ON},pmu-gp=0", "general-purpose"),
     (f"{ON},pmu-gp=9", "general-purpose"),
     (f"{ON},pmu-fixed=5", "fixed"),
-    (f"{ON},pmu-version=1", "fixed"),
     (f"{ON},pmu-version=1,pmu-fixed=1", "fixed"),
     (f"{ON},pmu-width=31", "wide"),
     (f"{ON},pmu-width=49", "wide"),
@@ -36,7 +37,14 @@ REFUSED = (
     ("qemu32,vendor=GenuineIntel,pmu=on", "leaf 0xA"),
     (f"{INTEL},level=5,pmu=on", "leaf 0xA"),
     (f"{INTEL},level=9,pmu=on", "leaf 0xA"),
-    ("EPYC,pmu=on", "vendor"),
+    ("EPYC-v4,xlevel=0x80000007,pmu=on", "leaf 0x80000008"),
+    (f"{AMD_ON},pmu-version=3", "version"),
+    (f"{AMD_ON},pmu-version=0,pmu-gp=6", "general-purpose"),
+    (f"{AMD_ON},pmu-version=1,pmu-gp=4", "general-purpose"),
+    (f"{AMD_ON},pmu-version=2,pmu-gp=5", "general-purpose"),
+    (f"{AMD_ON},pmu-version=2,pmu-gp=9", "general-purpose"),
+    (f"{AMD_ON},pmu-fixed=2", "fixed"),
+    (f"{AMD_ON},pmu-width=40", "wide"),
     ("max,vendor=CentaurHauls,pmu=on", "vendor"),
 )
 
@@ -73,43 +81,57 @@ def refused(results, _):
 
 
 def models_of_help():
-    """The CPU models of -cpu help, but for those that it calls an alias."""
+    """The CPU models of -cpu help, but for those that it calls an alias, and KVM's."""
     done = subprocess.run(
         [os.environ["QEMU"], "-cpu", "help"], capture_output=True, text=True, check=True
     )
     models = done.stdout.split("\n\n")[0].splitlines()[1:]
-    return [line.split()[0] for line in models if "(alias" not in line]
+    names = (line.split()[0] for line in models if "(alias" not in line)
+    return [name for name in names if name != "host"]
 
 
-def vendors_and_levels(models):
+# The vendors whose PMUs there are, and the leaf that a model must reach to describe it.
+LEAVES = {"GenuineIntel": ("level", 0xA), "AuthenticAMD": ("xlevel", 0x80000008)}
+
+
+def lacking(properties):
+    """What QEMU must speak of when it refuses this model a PMU; None if it has all that it needs."""
+    if properties["vendor"] not in LEAVES:
+        return "vendor"
+    level, leaf = LEAVES[properties["vendor"]]
+    return f"leaf 0x{leaf:X}" if properties[level] < leaf else None
+
+
+def reasons_of(models):
     with Machine(None, options=("-S",)) as machine:
         for model in models:
             answer = machine.qmp("query-cpu-model-expansion", type="full", model={"name": model})
-            properties = answer["model"]["props"]
-            yield model, properties["vendor"], properties["level"]
+            yield model, lacking(answer["model"]["props"])
 
 
 def models(results, _):
     """Each model of -cpu help starts with pmu=on, or is refused for its vendor or its level."""
-    for model, vendor, level in vendors_and_levels(models_of_help()):
+    for model, reason in reasons_of(models_of_help()):
         status, said = start(f"{model},pmu=on")
-        if vendor != "GenuineIntel":
-            good = status == 1 and len(said) == 1 and "vendor" in said[0]
-        elif level < 0xA:
-            good = status == 1 and len(said) == 1 and "leaf 0xA" in said[0]
+        if reason:
+            good = status == 1 and len(said) == 1 and reason in said[0]
         else:
             good = status == 0 and not said
-        results.check(model, good, f"status {status}, {said} ({vendor}, level {level:#x})")
+        results.check(model, good, f"status {status}, {said}; lacks {reason}")
 
 
 def opt_in(results, _):
     """-cpu max has a PMU only where it is asked for."""
     for cpu, has in (
         ("max", False),
+        ("max,pmu=on", True),
+        ("EPYC", False),
+        ("EPYC,pmu=on", True),
         ("max,vendor=GenuineIntel", False),
         ("max,vendor=GenuineIntel,pmu=on", True),
         (INTEL, False),
         (f"{INTEL},pmu-gp=0", False),
+        (f"{ON},pmu-version=1", True),
         (ON, True),
     ):
         with Machine(cpu, options=("-S",)) as machine:
