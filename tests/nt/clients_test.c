@@ -112,7 +112,8 @@ static void client_without_hal(void)
     driver_unload(driver);
 }
 
-static void client_amd(void)
+/* counts: the processor is AMD's, and the registers are where this driver looks for them. */
+static void client_amd(bool counts)
 {
     struct driver *driver = scenario_load("amdpower.sys");
     const struct client_report *report;
@@ -124,6 +125,8 @@ static void client_amd(void)
                 "amdpower.sys: takes the whole PMU");
     check_equal((ULONG)client_status(report, CLIENT_FREE), (ULONG)STATUS_SUCCESS,
                 "amdpower.sys: gives it back");
+    if (counts) /* of cycles, too: there is one to each instruction */
+        check_client_counts("amdpower.sys", report, true);
     driver_unload(driver);
 }
 
@@ -131,5 +134,10 @@ void vpmu_clients(void)
 {
     client_alone();
     client_without_hal();
-    client_amd();
+    client_amd(false);
+}
+
+void vpmu_clients_amd(void)
+{
+    client_amd(true);
 }

@@ -199,6 +199,7 @@ const struct scenario scenarios[] = {
     {"vpmu-requests", vpmu_requests},
     {"vpmu-failures", vpmu_failures},
     {"clients", vpmu_clients},
+    {"clients-amd", vpmu_clients_amd},
     {"demo", vpmu_demo},
 };
 const unsigned scenario_count = ARRAY_SIZE(scenarios);

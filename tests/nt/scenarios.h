@@ -28,6 +28,7 @@ void vpmu_profiling(void);
 void vpmu_requests(void);
 void vpmu_failures(void);
 void vpmu_clients(void);
+void vpmu_clients_amd(void);
 void vpmu_demo(void);
 
 /* loader_test.c */
