@@ -7,6 +7,7 @@
  *
  * Command line: version= gp= irperf= (what the virtual processor was asked to have).
  */
+#include "amd.h"
 #include "apic.h"
 #include "cpu.h"
 #include "libc.h"
@@ -19,42 +20,13 @@
 #include "trap.h"
 #include "x86.h"
 
-#define MSR_LEGACY_CTL(i) (0xc0010000u + (i))
-#define MSR_LEGACY_CTR(i) (0xc0010004u + (i))
-#define MSR_PERF_CTL(i) (0xc0010200u + 2 * (i))
-#define MSR_PERF_CTR(i) (0xc0010201u + 2 * (i))
-#define MSR_AMD_STATUS 0xc0000300u
-#define MSR_AMD_CTL 0xc0000301u
-#define MSR_AMD_STATUS_CLR 0xc0000302u
-#define MSR_AMD_STATUS_SET 0xc0000303u
-#define MSR_HWCR 0xc0010015u
-#define MSR_IRPERF 0xc00000e9u
-#define MSR_EFER 0xc0000080u
-
-#define EFER_SVME (1ul << 12)
-#define HWCR_IRPERF_EN (1ul << 30)
-#define GUEST_ONLY (1ul << 40)
-#define HOST_ONLY (1ul << 41)
-
-#define AMD_INSTRUCTIONS 0xc0ul
-#define AMD_CYCLES 0x76ul
-#define AMD_BRANCHES 0xc2ul
-#define AMD_BRANCH_MISSES 0xc3ul
-#define AMD_NEAR_RETURNS 0xc8ul
-#define AMD_COND_BRANCHES 0xd1ul
-#define AMD_REF_CYCLES 0x100000120ul
-
 #define BANK 8
 #define LEGACY_BANK 4
-#define WIDTH 48
 #define ROUNDS 3000ul
 #define VECTOR_PMI 0x50
 #define TRACE_PAGES 512
 
 #define BITS(from, to) ((~0ul >> (63 - (to))) & (~0ul << (from)))
-#define COUNTER_MASK BITS(0, WIDTH - 1)
-
-enum version { LEGACY, EXT_CORE, PERFMON_V2 };
 
 static struct {
     unsigned long version, gp;
@@ -237,13 +209,13 @@ static void test_writes(void)
     if (amd.version >= PERFMON_V2)
         wrmsr(MSR_AMD_CTL, 0); /* nothing is to count here */
     for (unsigned i = 0; i < amd.gp; i++) {
-        test_kept("PERF_CTR", ctr(i), COUNTER_MASK);
+        test_kept("PERF_CTR", ctr(i), AMD_COUNTER_MASK);
         /* USR | OS is not among the single bits, so nothing counts in the meantime */
         test_kept("PERF_CTL", ctl(i), select);
     }
     test_kept("HWCR", MSR_HWCR, amd.irperf ? HWCR_IRPERF_EN : 0);
     if (amd.irperf)
-        test_kept("IRPERF", MSR_IRPERF, COUNTER_MASK);
+        test_kept("IRPERF", MSR_IRPERF, AMD_COUNTER_MASK);
     if (amd.version >= PERFMON_V2) {
         test_kept("GlobalCtl", MSR_AMD_CTL, counter_bits());
         test_kept("GlobalStatus", MSR_AMD_STATUS, 0);
@@ -298,7 +270,7 @@ static void test_windows(void)
 struct expectation {
     const char *name;
     uint64_t select;
-    enum version since;
+    enum amd_version since;
     uint64_t spin, measure, user_exit;
 };
 
@@ -469,7 +441,7 @@ static void test_irperf(void)
     pmu_measure(MSR_HWCR, HWCR_IRPERF_EN, 0, spin_in_ring3, ROUNDS);
     both = rdmsr(MSR_IRPERF);
     report_equal(both, kernel + SPIN_INSNS(ROUNDS) + USER_EXIT_INSNS, "both rings");
-    wrmsr(MSR_IRPERF, COUNTER_MASK - 10);
+    wrmsr(MSR_IRPERF, AMD_COUNTER_MASK - 10);
     pmu_measure(MSR_HWCR, HWCR_IRPERF_EN, 0, spin, ROUNDS);
     report_equal(rdmsr(MSR_IRPERF), MEASURE_INSNS + SPIN_INSNS(ROUNDS) - 11, "wraps");
     if (amd.version >= PERFMON_V2)
@@ -541,7 +513,7 @@ static struct {
 
 static uint64_t before_overflow(uint64_t n)
 {
-    return (0 - n) & COUNTER_MASK;
+    return (0 - n) & AMD_COUNTER_MASK;
 }
 
 /* Where the vCPU is after so many instructions of ring 3, over many runs of the program. */
@@ -660,7 +632,7 @@ static void overflow_one(unsigned i, uint64_t interrupt)
     pmis_counted = 0;
     wrmsr(ctr(i), before_overflow(all + 1));
     pmu_measure(ctl(i), select, 0, spin_in_ring3, ROUNDS);
-    report_equal(rdmsr(ctr(i)), COUNTER_MASK, "count, one below");
+    report_equal(rdmsr(ctr(i)), AMD_COUNTER_MASK, "count, one below");
     report_equal(pmis_counted, 0, "PMIs, one below");
     expect_status(0, "one below");
     wrmsr(ctr(i), before_overflow(all - 1));

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A nested guest under SVM, as small as one can be: it runs in this image's own address space until
+ * it calls. GuestOnly counters see its instructions and no others, HostOnly counters all but its,
+ * and a counter's overflow in the guest leaves it at the very next instruction.
+ */
+#include "amd.h"
+#include "apic.h"
+#include "cpu.h"
+#include "libc.h"
+#include "memory.h"
+#include "pmu.h"
+#include "report.h"
+#include "trap.h"
+#include "x86.h"
+
+#define MSR_VM_HSAVE_PA 0xc0010117u
+
+/* APM Vol. 2, appendix "VMCB Layout": what is needed of it, by offset. */
+enum vmcb_field {
+    VMCB_INTERCEPT_NMI = 0x00c, /* bit 1 */
+    VMCB_INTERCEPT_VM = 0x010,  /* bit 0: VMRUN, bit 1: VMMCALL */
+    VMCB_ASID = 0x058,
+    VMCB_EXIT_CODE = 0x070,
+    VMCB_ES = 0x400,
+    VMCB_CS = 0x410,
+    VMCB_SS = 0x420,
+    VMCB_DS = 0x430,
+    VMCB_EFER = 0x4d0,
+    VMCB_CR4 = 0x548,
+    VMCB_CR3 = 0x550,
+    VMCB_CR0 = 0x558,
+    VMCB_DR7 = 0x560,
+    VMCB_DR6 = 0x568,
+    VMCB_RFLAGS = 0x570,
+    VMCB_RIP = 0x578,
+    VMCB_RSP = 0x5d8,
+    VMCB_RAX = 0x5f8,
+};
+
+#define EXIT_NMI 0x61
+#define EXIT_VMMCALL 0x81
+
+#define CODE_64 0xa9bul << 16 | 0xfffffffful << 32
+#define DATA_64 0xc93ul << 16 | 0xfffffffful << 32
+
+#define ROUNDS 1000
+
+static uint8_t *vmcb;
+
+static uint64_t *field(enum vmcb_field offset)
+{
+    return (uint64_t *)(vmcb + offset);
+}
+
+/*
+ * VMRUN is the host's; VMMCALL does not complete, for it is intercepted. Everything else of the
+ * processor's state is the host's own: nothing is loaded from the VMCB but by VMRUN.
+ */
+uint64_t enter_guest(uint64_t vmcb_address);
+extern const uint8_t guest_code[];
+asm(".pushsection .text\n"
+    "enter_guest:\n"
+    "    mov %rdi, %rax\n"
+    "    vmrun\n"
+    "    stgi\n"
+    "    ret\n"
+    "guest_code:\n"
+    "    mov $1000, %edi\n"
+    "1:  dec %rdi\n"
+    "    jnz 1b\n"
+    "    vmmcall\n"
+    ".popsection\n");
+#define HOST_INSNS (MEASURE_INSNS + 4)
+#define HOST_BRANCHES (MEASURE_BRANCHES + 1)
+#define GUEST_INSNS (1 + 2 * ROUNDS)
+#define GUEST_BRANCHES ROUNDS
+
+/* Where the guest is after n instructions: MOV, then DEC and JNZ by turns. */
+static uint64_t guest_place(uint64_t n)
+{
+    const uint64_t start = (uintptr_t)guest_code, dec = start + 5, jnz = dec + 3;
+
+    if (n == 0)
+        return start;
+    if (n == GUEST_INSNS)
+        return jnz + 2;
+    return n % 2 ? dec : jnz;
+}
+
+static uint64_t read_cr0(void)
+{
+    uint64_t value;
+
+    asm volatile("mov %%cr0, %0" : "=r"(value));
+    return value;
+}
+
+static void prepare_guest(void)
+{
+    memset(vmcb, 0, PAGE_SIZE);
+    *field(VMCB_INTERCEPT_VM) = 3;
+    *(uint32_t *)(vmcb + VMCB_INTERCEPT_NMI) = 2;
+    *field(VMCB_ASID) = 1;
+    *field(VMCB_CS) = SEL_KERNEL_CODE | CODE_64;
+    *field(VMCB_SS) = *field(VMCB_DS) = *field(VMCB_ES) = SEL_KERNEL_DATA | DATA_64;
+    *field(VMCB_EFER) = rdmsr(MSR_EFER);
+    *field(VMCB_CR0) = read_cr0();
+    *field(VMCB_CR3) = read_cr3();
+    *field(VMCB_CR4) = read_cr4();
+    *field(VMCB_DR6) = 0xffff0ff0;
+    *field(VMCB_DR7) = 0x400;
+    *field(VMCB_RFLAGS) = 2;
+    *field(VMCB_RIP) = (uintptr_t)guest_code;
+}
+
+static uint64_t count(uint64_t select, uint64_t value)
+{
+    prepare_guest();
+    wrmsr(MSR_LEGACY_CTR(0), value);
+    pmu_measure(MSR_LEGACY_CTL(0), select | EVTSEL_EN, 0, enter_guest, (uintptr_t)vmcb);
+    return rdmsr(MSR_LEGACY_CTR(0));
+}
+
+static void test_counts(void)
+{
+    static const struct {
+        const char *name;
+        uint64_t bits;
+        bool host, guest;
+    } rows[] = {
+        {"neither", 0, true, true},
+        {"GuestOnly", GUEST_ONLY, false, true},
+        {"HostOnly", HOST_ONLY, true, false},
+        {"both", GUEST_ONLY | HOST_ONLY, true, true},
+    };
+
+    for (unsigned r = 0; r < ARRAY_SIZE(rows); r++) {
+        uint64_t host = rows[r].host, guest = rows[r].guest, flags = rows[r].bits | EVTSEL_OS;
+
+        report_equal(count(AMD_INSTRUCTIONS | flags, 0), host * HOST_INSNS + guest * GUEST_INSNS,
+                     "%s: instructions", rows[r].name);
+        report_equal(*field(VMCB_EXIT_CODE), EXIT_VMMCALL, "%s: the guest calls", rows[r].name);
+        report_equal(count(AMD_CYCLES | flags, 0), host * HOST_INSNS + guest * GUEST_INSNS,
+                     "%s: cycles", rows[r].name);
+        report_equal(count(AMD_BRANCHES | flags, 0), host * HOST_BRANCHES + guest * GUEST_BRANCHES,
+                     "%s: branches", rows[r].name);
+        report_equal(count(AMD_INSTRUCTIONS | rows[r].bits | EVTSEL_USR, 0), 0,
+                     "%s: nothing in ring 3", rows[r].name);
+    }
+}
+
+static volatile uint64_t pmis;
+
+static void count_pmi(struct trap_frame *frame)
+{
+    (void)frame;
+    pmis++;
+}
+
+/* The NMI of an overflow in the guest is intercepted, and the host's to take after STGI. */
+static void test_overflow(void)
+{
+    uint64_t select = AMD_INSTRUCTIONS | EVTSEL_OS | EVTSEL_INT | GUEST_ONLY;
+    unsigned wrong_place = 0, wrong_exit = 0, wrong_count = 0, wrong_pmi = 0;
+
+    trap_set(EXC_NMI, count_pmi);
+    apic_write(APIC_LVT_PMI, APIC_DELIVERY_NMI);
+    for (uint64_t n = 1; n <= GUEST_INSNS; n += 7) {
+        uint64_t value;
+
+        pmis = 0;
+        value = count(select, (0 - n) & AMD_COUNTER_MASK);
+        wrong_exit += *field(VMCB_EXIT_CODE) != EXIT_NMI;
+        if (*field(VMCB_RIP) != guest_place(n) && !wrong_place++)
+            printf("# after %lu: at %#lx, want %#lx\n", n, *field(VMCB_RIP), guest_place(n));
+        wrong_count += value != 0;
+        wrong_pmi += pmis != 1;
+    }
+    report_equal(wrong_exit, 0, "overflow: not left by NMI");
+    report_equal(wrong_place, 0, "overflow: not left at the next instruction");
+    report_equal(wrong_count, 0, "overflow: wrong counts");
+    report_equal(wrong_pmi, 0, "overflow: not one PMI");
+}
+
+void guest_main(void)
+{
+    vmcb = pages_alloc(1);
+    wrmsr(MSR_EFER, rdmsr(MSR_EFER) | EFER_SVME);
+    wrmsr(MSR_VM_HSAVE_PA, (uintptr_t)pages_alloc(1));
+    test_counts();
+    test_overflow();
+}
