@@ -489,6 +489,38 @@ static void test_modes(void)
     report_prefix_pop();
 }
 
+static void program_host_only(void *arg)
+{
+    (void)arg;
+    clear();
+    wrmsr(MSR_EFER, rdmsr(MSR_EFER) | EFER_SVME);
+    wrmsr(ctr(0), 1000);
+    wrmsr(ctl(0), AMD_INSTRUCTIONS | EVTSEL_OS | EVTSEL_EN | HOST_ONLY);
+}
+
+static void look_after_init(void *arg)
+{
+    uint64_t first = rdmsr(ctr(0));
+
+    (void)arg;
+    report(first > 1000, "it has counted");
+    report_equal(rdmsr(ctl(0)), AMD_INSTRUCTIONS | EVTSEL_OS | EVTSEL_EN | HOST_ONLY, "PERF_CTL");
+    report_equal(rdmsr(MSR_EFER) & EFER_SVME, 0, "EFER.SVME is clear");
+    spin(ROUNDS);
+    report_equal(rdmsr(ctr(0)), first, "so HostOnly counts no longer");
+    clear();
+}
+
+/* INIT leaves the counters alone, and clears EFER. */
+static void test_init(unsigned cpu)
+{
+    report_prefix_push("INIT");
+    on_cpu(cpu, program_host_only, NULL);
+    cpu_restart(cpu);
+    on_cpu(cpu, look_after_init, NULL);
+    report_prefix_pop();
+}
+
 /* ---- Overflow ---- */
 
 static const struct delivery {
@@ -733,6 +765,8 @@ void guest_main(void)
     test_modes();
     test_overflow();
     test_counts_on();
+    if (cpu_count() > 1)
+        test_init(1);
     if (amd.irperf)
         test_irperf();
     if (amd.version >= PERFMON_V2) {

@@ -22,10 +22,14 @@ enum vmcb_field {
     VMCB_INTERCEPT_VM = 0x010,  /* bit 0: VMRUN, bit 1: VMMCALL */
     VMCB_ASID = 0x058,
     VMCB_EXIT_CODE = 0x070,
+    VMCB_EVENTINJ = 0x0a8,
     VMCB_ES = 0x400,
     VMCB_CS = 0x410,
     VMCB_SS = 0x420,
     VMCB_DS = 0x430,
+    VMCB_GDTR = 0x460,
+    VMCB_IDTR = 0x480,
+    VMCB_CPL = 0x4cb,
     VMCB_EFER = 0x4d0,
     VMCB_CR4 = 0x548,
     VMCB_CR3 = 0x550,
@@ -43,6 +47,10 @@ enum vmcb_field {
 
 #define CODE_64 0xa9bul << 16 | 0xfffffffful << 32
 #define DATA_64 0xc93ul << 16 | 0xfffffffful << 32
+#define DPL_3 (0x60ul << 16 | 3)
+
+#define VECTOR_INJECTED 0x60
+#define INJECT(type, vector) (1ul << 31 | (type) << 8 | (vector))
 
 #define ROUNDS 1000
 
@@ -58,7 +66,7 @@ static uint64_t *field(enum vmcb_field offset)
  * processor's state is the host's own: nothing is loaded from the VMCB but by VMRUN.
  */
 uint64_t enter_guest(uint64_t vmcb_address);
-extern const uint8_t guest_code[];
+extern const uint8_t guest_code[], guest_iret[];
 asm(".pushsection .text\n"
     "enter_guest:\n"
     "    mov %rdi, %rax\n"
@@ -70,7 +78,10 @@ asm(".pushsection .text\n"
     "1:  dec %rdi\n"
     "    jnz 1b\n"
     "    vmmcall\n"
+    "guest_iret:\n"
+    "    iretq\n"
     ".popsection\n");
+#define VMRUN_INSNS 4 /* WRMSR, CALL, MOV, and itself */
 #define HOST_INSNS (MEASURE_INSNS + 4)
 #define HOST_BRANCHES (MEASURE_BRANCHES + 1)
 #define GUEST_INSNS (1 + 2 * ROUNDS)
@@ -96,14 +107,26 @@ static uint64_t read_cr0(void)
     return value;
 }
 
+struct __attribute__((packed)) table {
+    uint16_t limit;
+    uint64_t base;
+};
+
 static void prepare_guest(void)
 {
+    struct table gdt, idt;
+
     memset(vmcb, 0, PAGE_SIZE);
     *field(VMCB_INTERCEPT_VM) = 3;
     *(uint32_t *)(vmcb + VMCB_INTERCEPT_NMI) = 2;
     *field(VMCB_ASID) = 1;
     *field(VMCB_CS) = SEL_KERNEL_CODE | CODE_64;
     *field(VMCB_SS) = *field(VMCB_DS) = *field(VMCB_ES) = SEL_KERNEL_DATA | DATA_64;
+    asm volatile("sgdt %0\nsidt %1" : "=m"(gdt), "=m"(idt));
+    *field(VMCB_GDTR) = (uint64_t)gdt.limit << 32;
+    *field(VMCB_GDTR + 8) = gdt.base;
+    *field(VMCB_IDTR) = (uint64_t)idt.limit << 32;
+    *field(VMCB_IDTR + 8) = idt.base;
     *field(VMCB_EFER) = rdmsr(MSR_EFER);
     *field(VMCB_CR0) = read_cr0();
     *field(VMCB_CR3) = read_cr3();
@@ -114,12 +137,25 @@ static void prepare_guest(void)
     *field(VMCB_RIP) = (uintptr_t)guest_code;
 }
 
-static uint64_t count(uint64_t select, uint64_t value)
+static void put_guest_in_ring3(void)
 {
-    prepare_guest();
+    *field(VMCB_CS) = SEL_USER_CODE | CODE_64 | DPL_3;
+    *field(VMCB_SS) = *field(VMCB_DS) = *field(VMCB_ES) = SEL_USER_DATA | DATA_64 | DPL_3;
+    vmcb[VMCB_CPL] = 3;
+}
+
+/* What the counter, preset to this value, makes of the guest that has been prepared. */
+static uint64_t count_prepared(uint64_t select, uint64_t value)
+{
     wrmsr(MSR_LEGACY_CTR(0), value);
     pmu_measure(MSR_LEGACY_CTL(0), select | EVTSEL_EN, 0, enter_guest, (uintptr_t)vmcb);
     return rdmsr(MSR_LEGACY_CTR(0));
+}
+
+static uint64_t count(uint64_t select, uint64_t value)
+{
+    prepare_guest();
+    return count_prepared(select, value);
 }
 
 static void test_counts(void)
@@ -183,11 +219,77 @@ static void test_overflow(void)
     report_equal(wrong_pmi, 0, "overflow: not one PMI");
 }
 
+static void test_ring3(void)
+{
+    static const struct {
+        const char *name;
+        uint64_t flags, want;
+    } rows[] = {
+        {"USR", EVTSEL_USR, GUEST_INSNS},
+        {"OS", EVTSEL_OS, HOST_INSNS},
+        {"USR and OS", EVTSEL_USR | EVTSEL_OS, HOST_INSNS + GUEST_INSNS},
+        {"USR, GuestOnly", EVTSEL_USR | GUEST_ONLY, GUEST_INSNS},
+        {"OS, GuestOnly", EVTSEL_OS | GUEST_ONLY, 0},
+        {"USR, HostOnly", EVTSEL_USR | HOST_ONLY, 0},
+        {"OS, HostOnly", EVTSEL_OS | HOST_ONLY, HOST_INSNS},
+    };
+
+    for (unsigned r = 0; r < ARRAY_SIZE(rows); r++) {
+        prepare_guest();
+        put_guest_in_ring3();
+        report_equal(count_prepared(AMD_INSTRUCTIONS | rows[r].flags, 0), rows[r].want,
+                     "guest in ring 3: %s", rows[r].name);
+    }
+}
+
+/* An event that VMRUN injects is no instruction of the guest's; the handler's IRET is. */
+static void test_injection(void)
+{
+    static const struct {
+        const char *name;
+        uint64_t event;
+    } rows[] = {
+        {"interrupt", INJECT(0, VECTOR_INJECTED)},
+        {"exception", INJECT(3, EXC_BP)},
+    };
+    uint8_t *stack = pages_alloc(1);
+
+    trap_set_entry(EXC_BP, guest_iret);
+    trap_set_entry(VECTOR_INJECTED, guest_iret);
+    for (unsigned r = 0; r < ARRAY_SIZE(rows); r++) {
+        prepare_guest();
+        *field(VMCB_RSP) = (uintptr_t)stack + PAGE_SIZE;
+        *field(VMCB_EVENTINJ) = rows[r].event;
+        report_equal(count_prepared(AMD_INSTRUCTIONS | EVTSEL_OS | GUEST_ONLY, 0), GUEST_INSNS + 1,
+                     "injected %s: instructions", rows[r].name);
+        report_equal(*field(VMCB_EXIT_CODE), EXIT_VMMCALL, "injected %s: the guest calls",
+                     rows[r].name);
+    }
+}
+
+/* VMRUN itself overflows: the guest is left before its first instruction. */
+static void test_overflow_of_vmrun(void)
+{
+    static const uint64_t modes[] = {0, HOST_ONLY};
+
+    for (unsigned m = 0; m < ARRAY_SIZE(modes); m++) {
+        pmis = 0;
+        count(AMD_INSTRUCTIONS | EVTSEL_OS | EVTSEL_INT | modes[m],
+              (0 - (uint64_t)VMRUN_INSNS) & AMD_COUNTER_MASK);
+        report_equal(*field(VMCB_EXIT_CODE), EXIT_NMI, "overflow of VMRUN: left by NMI");
+        report_equal(*field(VMCB_RIP), guest_place(0), "overflow of VMRUN: where");
+        report_equal(pmis, 1, "overflow of VMRUN: PMIs");
+    }
+}
+
 void guest_main(void)
 {
     vmcb = pages_alloc(1);
     wrmsr(MSR_EFER, rdmsr(MSR_EFER) | EFER_SVME);
     wrmsr(MSR_VM_HSAVE_PA, (uintptr_t)pages_alloc(1));
     test_counts();
+    test_ring3();
+    test_injection();
     test_overflow();
+    test_overflow_of_vmrun();
 }
