@@ -31,9 +31,11 @@ HALT_S = 0.3
 class Travel:
     """One guest that goes from process to process."""
 
-    def __init__(self, folder, cpu, append, cpus, options=()):
+    def __init__(self, folder, cpu, append, cpus, options=(), image="worker"):
         self.uri = "file:" + os.path.join(folder, "state")
-        self.make = lambda more=(): Machine(cpu, append, cpus=cpus, options=(*options, *more))
+        self.make = lambda more=(): Machine(
+            cpu, append, cpus=cpus, options=(*options, *more), name=image
+        )
         self.machine = self.make()
         self.unequal = []
 
@@ -78,12 +80,12 @@ def first_difference(unequal):
     return "not the same vCPUs"
 
 
-def travel(results, seed, cpu, append, cpus, rounds, options=()):
+def travel(results, seed, cpu, append, cpus, rounds, options=(), image="worker"):
     moments = random.Random(seed)
     phase = append.split()[0]
     what = f"{append}, {cpus} vCPU"
     with tempfile.TemporaryDirectory() as folder:
-        with Travel(folder, cpu, append, cpus, options) as guest:
+        with Travel(folder, cpu, append, cpus, options, image) as guest:
             guest.machine.begin(phase)
             for _round in range(rounds):
                 time.sleep(moments.random() * MOMENT_S)
@@ -114,6 +116,13 @@ def kernel(results, seed):
 
 def icount(results, seed):
     travel(results, seed, GP8, "user", 1, 4, ("-icount", "0"))
+
+
+def amd(results, seed):
+    """AMD's PMU, with the modes that EFER.SVME has a say in; IRPERF counts, too."""
+    for version in (1, 2):
+        cpu = f"EPYC-v4,pmu=on,pmu-version={version},pmu-fixed=1"
+        travel(results, seed, cpu, "user", 2, 4, image="amd")
 
 
 def often(results, seed):
@@ -384,6 +393,7 @@ CASES = (
     user_smp,
     kernel,
     icount,
+    amd,
     often,
     hold,
     halted,
