@@ -349,6 +349,35 @@ static void test_uncounted(void)
     report_prefix_pop();
 }
 
+static void end_of_interrupt(struct trap_frame *frame)
+{
+    (void)frame;
+    apic_eoi();
+}
+
+static uint64_t interrupt_myself(uint64_t times)
+{
+    for (uint64_t i = 0; i < times; i++) {
+        apic_send_fixed(this_cpu()->id, VECTOR_PMI);
+        sti();
+        asm volatile("nop");
+        cli();
+    }
+    return 0;
+}
+
+static void test_interrupts(void)
+{
+    uint64_t want = amd.version >= EXT_CORE ? 10 : 0;
+
+    trap_set(VECTOR_PMI, end_of_interrupt);
+    report_equal(run_one(0, AMD_INTERRUPTS | EVTSEL_OS, interrupt_myself, 10), want,
+                 "interrupts in ring 0");
+    report_equal(run_one(0, AMD_INTERRUPTS | EVTSEL_USR, interrupt_myself, 10), 0,
+                 "interrupts in ring 0, USR alone");
+    clear();
+}
+
 static uint64_t tsc_inside;
 
 static uint64_t spin_by_tsc(uint64_t n)
@@ -579,12 +608,6 @@ static void pmi_in_ring3(struct trap_frame *frame)
         apic_eoi();
 }
 
-static void end_of_interrupt(struct trap_frame *frame)
-{
-    (void)frame;
-    apic_eoi();
-}
-
 /* One that came with the last instruction of ring 3 may still be pending. */
 static void drop_pending(void)
 {
@@ -760,6 +783,7 @@ void guest_main(void)
     on_all_cpus(count_here, NULL);
     test_both_rings();
     test_uncounted();
+    test_interrupts();
     test_reference_cycles();
     test_write_running();
     test_modes();

@@ -23,6 +23,7 @@
 #define GUEST_ONLY (1ul << 40)
 #define HOST_ONLY (1ul << 41)
 
+#define AMD_INTERRUPTS 0x2cul
 #define AMD_INSTRUCTIONS 0xc0ul
 #define AMD_CYCLES 0x76ul
 #define AMD_BRANCHES 0xc2ul
