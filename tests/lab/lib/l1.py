@@ -12,6 +12,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[3]
 MODEL = "EPYC-v4,+svm,+npt"
+PMU = "pmu=on,pmu-version=2"  # PerfMonV2
 MEMORY_MB = 3072
 BOOT_TIMEOUT_S = 120
 HANDED_ON = ("BUILD", "QEMU", "QEMU_STOCK", "QEMU_DATA", "PYTHON")
@@ -32,7 +33,7 @@ def build():
     return Path(os.environ["BUILD"]) / "lab"
 
 
-def has_pmu(properties="pmu=on"):
+def has_pmu(properties=PMU):
     """Whether this QEMU gives L1's processor a PMU of these properties."""
     done = subprocess.run(
         [os.environ["QEMU"], *firmware(), "-accel", "tcg", "-cpu", f"{MODEL},{properties}",
@@ -48,7 +49,7 @@ def firmware():
 class L1:
     """One boot of L1.
 
-    kernel is a name of ./kernels, cpu what is added to the CPU model (such as "pmu=on"), append
+    kernel is a name of ./kernels, cpu what is added to the CPU model (such as PMU), append
     what is added to the kernel's command line.
     """
 

@@ -9,7 +9,8 @@
 //   rdmsr MSR             the value
 //   wrmsr MSR VALUE       ok
 //   rdpmc COUNTER         the value
-//   loop N                ok, after N decrements and N conditional branches
+//   loop N                ok, after N decrements and N conditional branches; or nmi, when one came
+//   overflow-nmi          the local APIC makes an NMI of a counter's overflow
 //   filter allow EVENT... the events that KVM lets the guest count (KVM_SET_PMU_EVENT_FILTER)
 //   filter deny EVENT...  those that it does not
 //
@@ -33,7 +34,13 @@
 #define STACK 0x8000
 #define PORT_DONE 1
 #define PORT_FAULT 2
+#define PORT_NMI 3
+#define VECTOR_NMI 2
 #define VECTOR_GP 13
+#define APIC_SVR 0xf0 // offsets and values: APM Vol. 2, 16.3
+#define APIC_LVTPC 0x340
+#define APIC_ENABLED 0x1ff
+#define DELIVER_NMI 0x400
 #define MAX_WORDS 64
 #define MAX_LEAVES 256
 
@@ -45,10 +52,11 @@ __asm__(".code16\n"
         "stub_rdpmc: rdpmc; out %al, $1\n"
         "stub_loop: dec %ecx; jnz stub_loop; out %al, $1\n"
         "stub_fault: out %al, $2\n"
+        "stub_nmi: out %al, $3\n"
         "stubs_end:\n"
         ".code64\n");
 extern const char stubs[], stub_rdmsr[], stub_wrmsr[], stub_rdpmc[], stub_loop[], stub_fault[];
-extern const char stubs_end[];
+extern const char stub_nmi[], stubs_end[];
 
 struct machine {
     int kvm, vm, vcpu;
@@ -86,16 +94,22 @@ static uint64_t place(const char *stub)
     return CODE + (uint64_t)(stub - stubs);
 }
 
+static void set_vector(struct machine *m, size_t vector, const char *stub)
+{
+    const uint16_t offset_segment[2] = {(uint16_t)place(stub), 0};
+
+    memcpy(m->memory + vector * sizeof offset_segment, offset_segment, sizeof offset_segment);
+}
+
 static void load_guest(struct machine *m)
 {
-    const uint16_t gp[2] = {(uint16_t)place(stub_fault), 0};
-
     m->memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (m->memory == MAP_FAILED) {
         die("mmap");
     }
     memcpy(m->memory + CODE, stubs, (size_t)(stubs_end - stubs));
-    memcpy(m->memory + VECTOR_GP * sizeof gp, gp, sizeof gp);
+    set_vector(m, VECTOR_GP, stub_fault);
+    set_vector(m, VECTOR_NMI, stub_nmi);
     CALL(m->vm, KVM_SET_USER_MEMORY_REGION,
          &((struct kvm_userspace_memory_region){.memory_size = MEMORY,
                                                 .userspace_addr = (uint64_t)(uintptr_t)m->memory}));
@@ -143,7 +157,7 @@ static void create(struct machine *m, int irqchip)
     start_in_real_mode(m);
 }
 
-// Runs a stub with these registers; they are the guest's afterwards. False if it faulted.
+// Runs a stub with these registers; they are the guest's afterwards. The port that it ends with.
 static int execute(struct machine *m, const char *stub, struct kvm_regs *regs)
 {
     regs->rip = place(stub);
@@ -156,18 +170,18 @@ static int execute(struct machine *m, const char *stub, struct kvm_regs *regs)
         exit(1);
     }
     CALL(m->vcpu, KVM_GET_REGS, regs);
-    return m->run->io.port == PORT_DONE;
+    return m->run->io.port;
 }
 
-static void answer(int done, const char *format, ...)
+static void answer(int port, const char *format, ...)
 {
     va_list arguments;
 
     va_start(arguments, format);
-    if (done) {
+    if (port == PORT_DONE) {
         vprintf(format, arguments);
     } else {
-        printf("fault");
+        printf(port == PORT_NMI ? "nmi" : "fault");
     }
     putchar('\n');
     va_end(arguments);
@@ -189,7 +203,7 @@ static void do_cpuid(struct machine *m, int words, char **word)
             found = m->cpuid->entries[i];
         }
     }
-    answer(1, "%#x %#x %#x %#x", found.eax, found.ebx, found.ecx, found.edx);
+    answer(PORT_DONE, "%#x %#x %#x %#x", found.eax, found.ebx, found.ecx, found.edx);
 }
 
 static void do_rdmsr(struct machine *m, int words, char **word)
@@ -197,8 +211,8 @@ static void do_rdmsr(struct machine *m, int words, char **word)
     struct kvm_regs regs = {.rcx = strtoul(word[1], NULL, 0)};
 
     (void)words;
-    const int done = execute(m, stub_rdmsr, &regs);
-    answer(done, "%llu", (unsigned long long)value_of(&regs));
+    const int port = execute(m, stub_rdmsr, &regs);
+    answer(port, "%llu", (unsigned long long)value_of(&regs));
 }
 
 static void do_rdpmc(struct machine *m, int words, char **word)
@@ -206,8 +220,8 @@ static void do_rdpmc(struct machine *m, int words, char **word)
     struct kvm_regs regs = {.rcx = strtoul(word[1], NULL, 0)};
 
     (void)words;
-    const int done = execute(m, stub_rdpmc, &regs);
-    answer(done, "%llu", (unsigned long long)value_of(&regs));
+    const int port = execute(m, stub_rdpmc, &regs);
+    answer(port, "%llu", (unsigned long long)value_of(&regs));
 }
 
 static void do_wrmsr(struct machine *m, int words, char **word)
@@ -228,6 +242,27 @@ static void do_loop(struct machine *m, int words, char **word)
     answer(execute(m, stub_loop, &regs), "ok");
 }
 
+static void write_apic(struct kvm_lapic_state *apic, size_t offset, uint32_t value)
+{
+    memcpy(apic->regs + offset, &value, sizeof value);
+}
+
+static void do_overflow_nmi(struct machine *m, int words, char **word)
+{
+    struct kvm_lapic_state apic;
+
+    (void)words;
+    (void)word;
+    if (ioctl(m->vcpu, KVM_GET_LAPIC, &apic)) {
+        refused("KVM_GET_LAPIC");
+        return;
+    }
+    write_apic(&apic, APIC_SVR, APIC_ENABLED);
+    write_apic(&apic, APIC_LVTPC, DELIVER_NMI);
+    CALL(m->vcpu, KVM_SET_LAPIC, &apic);
+    answer(PORT_DONE, "ok");
+}
+
 static void do_filter(struct machine *m, int words, char **word)
 {
     static struct {
@@ -243,7 +278,7 @@ static void do_filter(struct machine *m, int words, char **word)
     if (ioctl(m->vm, KVM_SET_PMU_EVENT_FILTER, &filter)) {
         refused("KVM_SET_PMU_EVENT_FILTER");
     } else {
-        answer(1, "ok");
+        answer(PORT_DONE, "ok");
     }
 }
 
@@ -252,8 +287,13 @@ static const struct command {
     int least_words;
     void (*act)(struct machine *, int words, char **word);
 } commands[] = {
-    {"cpuid", 2, do_cpuid}, {"rdmsr", 2, do_rdmsr}, {"wrmsr", 3, do_wrmsr},
-    {"rdpmc", 2, do_rdpmc}, {"loop", 2, do_loop},   {"filter", 2, do_filter},
+    {"cpuid", 2, do_cpuid},
+    {"rdmsr", 2, do_rdmsr},
+    {"wrmsr", 3, do_wrmsr},
+    {"rdpmc", 2, do_rdpmc},
+    {"loop", 2, do_loop},
+    {"filter", 2, do_filter},
+    {"overflow-nmi", 1, do_overflow_nmi},
 };
 
 static void obey(struct machine *m, char *line)
