@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registers and events of AMD's PMU (APM Vol. 2, "Performance Monitoring Counters", and the PPRs).
- */
+/* AMD's PMU: registers and events (APM Vol. 2, "Performance Monitoring Counters"; PPRs). */
 #ifndef GUEST_AMD_H
 #define GUEST_AMD_H
 
