@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A KVM host in software; see docs/lab.md.
 
-# Not one of `make test`'s yet: its scenarios need an AMD PMU under TCG, which QEMU does not accept
-# (-cpu EPYC-v4,pmu=on). `tests/lab/run` refuses to pass without it.
-# SUITES += lab
+SUITES += lab
 lab_PACKAGES := base source qemu firmware linux lab
 lab_NEEDS = qemu linux-guest $(GUEST_OUT)/selftest.elf lab-programs $(LAB_KERNELS:%=$(LAB_OUT)/%/initrd)
 

@@ -4,7 +4,6 @@
 import os
 import shlex
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -60,7 +59,7 @@ class L1:
         self.append = append
         self.memory_mb = memory_mb
         if not (self.kernel / "initrd").exists():
-            raise LabError(f"no kernel in {self.kernel}: make lab-kernel-{kernel}")
+            raise LabError(f"no kernel in {self.kernel}: make lab KERNEL={kernel}")
 
     def shell(self):
         """A shell in L1 on this terminal; returns when it has powered off."""
