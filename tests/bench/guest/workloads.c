@@ -28,7 +28,7 @@ static uint64_t work_loop(uint64_t rounds)
  */
 #define MIX_BLOCK(here, bit, other)                                                                \
     #here ": lea " #here "(%[sum], %[state], 2), %[sum]\n bt $" #bit ", %[state]\n jc " #other "f" \
-                                                                                               "\n"
+          "\n"
 static uint64_t work_mix(uint64_t rounds)
 {
     uint64_t state = 0x9e3779b97f4a7c15, sum = 0;
