@@ -541,9 +541,11 @@ void helper_vpmu_rdpmc(CPUX86State *env)
 
 /* Life */
 
-static uint8_t unset(uint8_t property, uint8_t value)
+/* What a property asks for. Out of range: a number that no PMU has. */
+static uint8_t asked(int32_t property, uint8_t usual)
 {
-    return property == UINT8_MAX ? value : property;
+    return property == -1 ? usual :
+        property < 0 || property > UINT8_MAX ? UINT8_MAX : property;
 }
 
 static bool shape_intel(X86CPU *cpu, Error **errp)
@@ -558,9 +560,9 @@ static bool shape_intel(X86CPU *cpu, Error **errp)
         return false;
     }
     config->vendor = VPMU_VENDOR_INTEL;
-    config->version = unset(config->version, 2);
-    config->gp = unset(config->gp, 4);
-    config->fixed = unset(config->fixed, config->version == 1 ? 0 : 3);
+    config->version = asked(cpu->vpmu_asked.version, 2);
+    config->gp = asked(cpu->vpmu_asked.gp, 4);
+    config->fixed = asked(cpu->vpmu_asked.fixed, config->version == 1 ? 0 : 3);
     env->features[FEAT_1_ECX] |= CPUID_EXT_PDCM;
     return true;
 }
@@ -588,9 +590,10 @@ static bool shape_amd(X86CPU *cpu, Error **errp)
         return false;
     }
     config->vendor = VPMU_VENDOR_AMD;
-    config->version = unset(config->version, amd_version(env));
-    config->gp = unset(config->gp, config->version == VPMU_AMD_LEGACY ? 4 : 6);
-    config->fixed = unset(config->fixed, 0);
+    config->version = asked(cpu->vpmu_asked.version, amd_version(env));
+    config->gp = asked(cpu->vpmu_asked.gp,
+                       config->version == VPMU_AMD_LEGACY ? 4 : 6);
+    config->fixed = asked(cpu->vpmu_asked.fixed, 0);
     config->full_width = false; /* Intel's */
     if (config->version == VPMU_AMD_PERFMON_V2) {
         env->cpuid_xlevel = MAX(env->cpuid_xlevel, 0x80000022);

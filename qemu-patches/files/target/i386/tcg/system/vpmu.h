@@ -14,7 +14,7 @@
 struct vpmu_counter_info;
 struct vpmu_state;
 
-/* Give @cpu the PMU that its properties ask for. False, and @errp, if none can be. */
+/* Give @cpu the PMU that its properties ask for. False and @errp if none can be. */
 bool x86_vpmu_realize(X86CPU *cpu, Error **errp);
 void x86_vpmu_unrealize(X86CPU *cpu);
 void x86_vpmu_reset(X86CPU *cpu);
@@ -23,8 +23,10 @@ void x86_vpmu_reset(X86CPU *cpu);
  * The guest's accesses. True if the register is the PMU's; a refused access
  * raises #GP with @ra and does not return.
  */
-bool x86_vpmu_rdmsr(CPUX86State *env, uint32_t index, uint64_t *value, uintptr_t ra);
-bool x86_vpmu_wrmsr(CPUX86State *env, uint32_t index, uint64_t value, uintptr_t ra);
+bool x86_vpmu_rdmsr(CPUX86State *env, uint32_t index, uint64_t *value,
+                    uintptr_t ra);
+bool x86_vpmu_wrmsr(CPUX86State *env, uint32_t index, uint64_t value,
+                    uintptr_t ra);
 
 /* WRMSR to EFER, whose SVME AMD's counters look at. */
 void x86_vpmu_efer_written(CPUX86State *env);
