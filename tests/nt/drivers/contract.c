@@ -85,26 +85,14 @@ static VOID NTAPI no_buffer(PVOID EventBuffer, SIZE_T EntrySize, SIZE_T NumberOf
     (void)OwningHandle;
 }
 
-#define SINGLE(i)                                                                                  \
-    {                                                                                              \
-        .Type = ResourceTypeSingle, .u.CounterIndex = (i)                                          \
-    }
+#define SINGLE(i) {.Type = ResourceTypeSingle, .u.CounterIndex = (i)}
 #define RANGE(b, e)                                                                                \
     {                                                                                              \
         .Type = ResourceTypeRange, .u.Range = {(b), (e) }                                          \
     }
-#define EXTENDED                                                                                   \
-    {                                                                                              \
-        .Type = ResourceTypeExtendedCounterConfiguration                                           \
-    }
-#define OVERFLOW(handler)                                                                          \
-    {                                                                                              \
-        .Type = ResourceTypeOverflow, .u.OverflowHandler = (handler)                               \
-    }
-#define TAG(t)                                                                                     \
-    {                                                                                              \
-        .Type = ResourceTypeIdenitificationTag, .u.IdentificationTag = (t)                         \
-    }
+#define EXTENDED {.Type = ResourceTypeExtendedCounterConfiguration}
+#define OVERFLOW(handler) {.Type = ResourceTypeOverflow, .u.OverflowHandler = (handler)}
+#define TAG(t) {.Type = ResourceTypeIdenitificationTag, .u.IdentificationTag = (t)}
 #define BUFFER(threshold)                                                                          \
     {                                                                                              \
         .Type = ResourceTypeEventBuffer, .u.EventBufferConfiguration = {                           \
@@ -113,9 +101,7 @@ static VOID NTAPI no_buffer(PVOID EventBuffer, SIZE_T EntrySize, SIZE_T NumberOf
         }                                                                                          \
     }
 #define BUFFER_WITHOUT_HANDLER                                                                     \
-    {                                                                                              \
-        .Type = ResourceTypeEventBuffer, .u.EventBufferConfiguration = {.EventThreshold = 1 }      \
-    }
+    {.Type = ResourceTypeEventBuffer, .u.EventBufferConfiguration = {.EventThreshold = 1}}
 #define LIST1(a)                                                                                   \
     {                                                                                              \
         1,                                                                                         \
@@ -210,24 +196,9 @@ struct request {
     struct list list;
 };
 
-#define WHOLE                                                                                      \
-    {                                                                                              \
-        EVERYWHERE, FALSE,                                                                         \
-        {                                                                                          \
-            0                                                                                      \
-        }                                                                                          \
-    }
-#define ALL_OF(where)                                                                              \
-    {                                                                                              \
-        where, FALSE,                                                                              \
-        {                                                                                          \
-            0                                                                                      \
-        }                                                                                          \
-    }
-#define ASK(where, ...)                                                                            \
-    {                                                                                              \
-        where, TRUE, __VA_ARGS__                                                                   \
-    }
+#define WHOLE {EVERYWHERE, FALSE, {0}}
+#define ALL_OF(where) {where, FALSE, {0}}
+#define ASK(where, ...) {where, TRUE, __VA_ARGS__}
 
 /* list may be NULL: no list. */
 static NTSTATUS allocate(enum where where, const struct list *list, HANDLE *handle)
