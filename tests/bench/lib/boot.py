@@ -77,8 +77,11 @@ def wait_for_event(process, name):
 
 def execute(process, name):
     """One QMP command; what it returned."""
-    process.stdin.write(json.dumps({"execute": name}).encode() + b"\n")
-    process.stdin.flush()
+    try:
+        process.stdin.write(json.dumps({"execute": name}).encode() + b"\n")
+        process.stdin.flush()
+    except BrokenPipeError:
+        raise BootError("boot: QEMU ended too early") from None
     while True:
         answer = message(process)
         if "error" in answer:
