@@ -126,3 +126,68 @@ void wrmsr_faults(struct machine *m, uint32_t index, uint64_t value)
     cr_assert_eq(memcmp(&before, &m->pmu, sizeof(before)), 0, "wrmsr %#x changed state", index);
     cr_assert_eq(m->tellings, tellings);
 }
+
+static uint64_t something(unsigned event, unsigned class)
+{
+    return UINT64_C(1) << (4 * class) << 16 | event;
+}
+
+void something_of_everything(struct machine *m)
+{
+    for (unsigned event = 1; event < VPMU_EVENTS; event++) {
+        for (unsigned c = 0; c < VPMU_CLASSES; c++) {
+            happen(m, (enum vpmu_event)event, (enum vpmu_class)c, something(event, c));
+        }
+    }
+}
+
+uint64_t something_of(enum vpmu_event event, unsigned classes)
+{
+    uint64_t sum = 0;
+
+    for (unsigned c = 0; c < VPMU_CLASSES; c++) {
+        sum += classes & VPMU_CLASS_BIT(c) ? something(event, c) : 0;
+    }
+    return sum;
+}
+
+void check_event_not_kept(struct vpmu_config config, enum vpmu_event event, uint32_t index,
+                          uint64_t selector)
+{
+    struct vpmu_counter_info info;
+    struct machine m;
+
+    config.fixed = 0;
+    config.events = ALL_EVENTS & ~VPMU_EVENT_BIT(event);
+    power_on(&m, &config);
+    wrmsr(&m, index, EN | OS | USR | selector);
+    something_of_everything(&m);
+    vpmu_counter_info(&m.pmu, 0, &info);
+    cr_assert_eq(info.value, 0);
+    cr_assert_eq(info.state, VPMU_COUNTER_UNSUPPORTED);
+    cr_assert_eq(m.demands, 0);
+}
+
+void check_load_bits(struct machine *m, unsigned version,
+                     uint64_t (*holds)(unsigned version, size_t word))
+{
+    const struct vpmu before = m->pmu;
+
+    for (size_t word = 0; word < sizeof(struct vpmu_state) / 8; word++) {
+        for (unsigned bit = 0; bit < 64; bit++) {
+            struct vpmu_state state = {0};
+            uint64_t value = UINT64_C(1) << bit;
+            const char *error;
+
+            memcpy((char *)&state + 8 * word, &value, 8);
+            error = vpmu_load(&m->pmu, &state);
+            cr_assert_eq(error == NULL, (holds(version, word) & value) != 0, "word %zu bit %u",
+                         word, bit);
+            if (error) {
+                cr_assert_eq(memcmp(&m->pmu, &before, sizeof(before)), 0);
+            } else {
+                m->pmu = before;
+            }
+        }
+    }
+}

@@ -77,4 +77,21 @@ uint64_t rdmsr(struct machine *m, uint32_t index);
 /* A write that must fault and change nothing. */
 void wrmsr_faults(struct machine *m, uint32_t index, uint64_t value);
 
+/*
+ * Some events of every kind in every class, in such numbers that no sum of others can be mistaken
+ * for one; and what they are of one event in classes (bit c: class c).
+ */
+void something_of_everything(struct machine *m);
+uint64_t something_of(enum vpmu_event event, unsigned classes);
+
+/* An event that the source does not keep is never asked for: the first counter, whose selector is
+ * the register index, is unsupported. */
+void check_event_not_kept(struct vpmu_config config, enum vpmu_event event, uint32_t index,
+                          uint64_t selector);
+
+/* A saved state is taken if each of its bits is one that holds() has for its word; else it changes
+ * nothing. */
+void check_load_bits(struct machine *m, unsigned version,
+                     uint64_t (*holds)(unsigned version, size_t word));
+
 #endif
