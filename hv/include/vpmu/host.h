@@ -88,19 +88,25 @@ struct vpmu_host_holder {
     uint32_t words;
 };
 
+/* A process that has a VM of KVM's. */
+struct vpmu_host_vm {
+    uint32_t pid;
+    char name[VPMU_HOST_NAME];
+    enum vpmu_fact pmu;  /* its command line has pmu=on (or vpmu's own), or pmu=off */
+    enum vpmu_fact apic; /* KVM's own APIC; no: kernel-irqchip=off, then no PMI comes */
+};
+
 struct vpmu_host_facts {
-    enum vpmu_fact virtualised; /* this machine is itself a guest */
-    enum vpmu_fact hybrid;      /* KVM gives no vPMU there */
-    enum vpmu_fact perf;        /* the kernel has a driver for the PMU */
-    enum vpmu_fact watchdog;    /* the NMI watchdog runs */
-    enum vpmu_fact
-        watchdog_perf;         /* it takes a counter; no: the "buddy" detector, which takes none */
-    enum vpmu_fact kvm;        /* kvm_intel or kvm_amd is loaded */
-    enum vpmu_fact enable_pmu; /* kvm.enable_pmu; unknown also where kvm is not loaded */
-    enum vpmu_fact mediated;   /* KVM's mediated vPMU is in use */
+    enum vpmu_fact virtualised;    /* this machine is itself a guest */
+    enum vpmu_fact hybrid;         /* KVM gives no vPMU there */
+    enum vpmu_fact perf;           /* the kernel has a driver for the PMU */
+    enum vpmu_fact watchdog;       /* the NMI watchdog runs */
+    enum vpmu_fact watchdog_perf;  /* it takes a counter; no: the "buddy" detector, it does not */
+    enum vpmu_fact kvm;            /* kvm_intel or kvm_amd is loaded */
+    enum vpmu_fact enable_pmu;     /* kvm.enable_pmu; unknown also where kvm is not loaded */
+    enum vpmu_fact mediated;       /* KVM's mediated vPMU is in use */
     enum vpmu_fact mediated_known; /* the kernel has the mediated vPMU's parameter */
     enum vpmu_fact mediated_asked; /* it was asked for (modprobe.d, command line) */
-    enum vpmu_fact apicv;          /* unknown, or what kvm_intel.enable_apicv, kvm_amd.avic say */
     enum vpmu_fact ignore_msrs;    /* kvm.ignore_msrs: unknown MSRs read 0 instead of faulting */
     bool paranoid_known;
     int32_t paranoid;   /* perf_event_paranoid, if known */
@@ -121,6 +127,8 @@ struct vpmu_host {
     uint32_t processor_count;
     struct vpmu_host_holder *holders;
     uint32_t holder_count;
+    struct vpmu_host_vm *vms;
+    uint32_t vm_count;
     char not_measured[160]; /* why details[].left is unknown; "" if it was measured */
 };
 
@@ -150,12 +158,21 @@ void vpmu_host_source_free(struct vpmu_host_source *source);
 int vpmu_host_read(struct vpmu_host_source *source, struct vpmu_host *host,
                    struct vpmu_host_error *error);
 
-/* Takes the facts and holders of a snapshot anew, its processors stay. Same errors; on -1 it is
- * as it was. */
+/*
+ * Takes the facts, holders and VMs of a snapshot anew; its processors and what was measured stay.
+ * Same errors; on -1 it is as it was.
+ */
 int vpmu_host_refresh(struct vpmu_host_source *source, struct vpmu_host *host,
                       struct vpmu_host_error *error);
 
 void vpmu_host_free(struct vpmu_host *host);
+
+/* What is known to have leases: it is not reported a second time. */
+struct vpmu_host_managed {
+    const uint32_t *pids; /* processes under a lease; their descendants too */
+    uint32_t pid_count;
+    const struct vpmu_amount *taken; /* CPU-wide leases for each processor; NULL: none */
+};
 
 /*
  * Measures how many GP counters are left for VMs on the processors of a set (NULL: every online
@@ -169,21 +186,17 @@ void vpmu_host_free(struct vpmu_host *host);
  * running time. With spare true that is not accepted: where a process may have unpinned events,
  * nothing is measured.
  *
+ * What is found taken, less what is managed (which may be NULL) and what the watchdog has, becomes
+ * holders of kind VPMU_HOST_MEASURED, in the place of those of an earlier measurement.
+ *
  * Where nothing can be measured not_measured says why and the answer is still 0. -1: the set is not
  * valid, no memory.
  */
 int vpmu_host_measure(struct vpmu_host_source *source, struct vpmu_host *host,
                       const uint64_t *processors, uint32_t words, bool spare,
-                      struct vpmu_host_error *error);
+                      const struct vpmu_host_managed *managed, struct vpmu_host_error *error);
 
 /* ---- What follows from a snapshot: pure ------------------------------------------------------ */
-
-/* What is known to have leases: it is not reported a second time. */
-struct vpmu_host_managed {
-    const uint32_t *pids; /* processes under a lease; their descendants too */
-    uint32_t pid_count;
-    const struct vpmu_amount *taken; /* CPU-wide leases for each processor; NULL: none */
-};
 
 /*
  * What to tell admission of: a claim, OBSERVED, for each holder that is not managed and whose
@@ -218,8 +231,10 @@ struct vpmu_finding {
 };
 
 struct vpmu_check {
-    const char *id;    /* a word, stays the same */
-    const char *title; /* at most 40 columns */
+    const char *id;        /* a word, stays the same */
+    const char *title;     /* at most 22 columns */
+    const char *elsewhere; /* look is NULL: not to be seen from a host, but there */
+    /* The finding is VPMU_OK with empty texts before. managed may be NULL. */
     void (*look)(const struct vpmu_host *host, const struct vpmu_host_managed *managed,
                  struct vpmu_finding *finding);
 };
