@@ -31,10 +31,10 @@ enum vpmu_fact {
     VPMU_FACT_YES,
 };
 
-enum vpmu_vendor {
-    VPMU_VENDOR_UNKNOWN,
-    VPMU_VENDOR_INTEL,
-    VPMU_VENDOR_AMD, /* and Hygon, which has the same counters */
+enum vpmu_host_vendor {
+    VPMU_HOST_VENDOR_UNKNOWN,
+    VPMU_HOST_INTEL,
+    VPMU_HOST_AMD, /* and Hygon, which has the same counters */
 };
 
 struct vpmu_host_error {
@@ -118,7 +118,7 @@ struct vpmu_host {
     bool described;  /* from a file: not this machine */
     char kernel[64]; /* release, as uname says */
     char model[64];  /* of the processor, for people; "" unknown */
-    enum vpmu_vendor vendor;
+    enum vpmu_host_vendor vendor;
     struct vpmu_host_facts facts;
     struct vpmu_host_core_type core_types[VPMU_HOST_CORE_TYPES];
     uint32_t core_type_count;
@@ -211,16 +211,16 @@ size_t vpmu_host_claims(const struct vpmu_host *host, const struct vpmu_host_man
 /* What libvirt's <perf> counts beside the vCPUs of a domain: `beside` of its VM's claim. */
 struct vpmu_amount vpmu_host_beside(const struct vpmu_host *host, const uint8_t uuid[16]);
 
-/* "intel", "amd", "unknown". */
-const char *vpmu_vendor_name(enum vpmu_vendor vendor);
+/* "Intel", "AMD", "unknown". */
+const char *vpmu_host_vendor_name(enum vpmu_host_vendor vendor);
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
 
 enum vpmu_verdict {
-    VPMU_OK,
-    VPMU_WARNING,   /* guests can be wrong, or less than wished for */
-    VPMU_FAILURE,   /* guests are wrong, or have no PMU */
-    VPMU_NOT_KNOWN, /* it could not be seen; the text says why */
+    VPMU_VERDICT_OK,
+    VPMU_VERDICT_WARNING, /* guests can be wrong, or less than wished for */
+    VPMU_VERDICT_FAILURE, /* guests are wrong, or have no PMU */
+    VPMU_VERDICT_UNKNOWN, /* it could not be seen; the text says why */
     VPMU_VERDICTS,
 };
 
@@ -234,7 +234,7 @@ struct vpmu_check {
     const char *id;        /* a word, stays the same */
     const char *title;     /* at most 22 columns */
     const char *elsewhere; /* look is NULL: not to be seen from a host, but there */
-    /* The finding is VPMU_OK with empty texts before. managed may be NULL. */
+    /* The finding is VPMU_VERDICT_OK with empty texts before. managed may be NULL. */
     void (*look)(const struct vpmu_host *host, const struct vpmu_host_managed *managed,
                  struct vpmu_finding *finding);
 };
