@@ -21,17 +21,21 @@ series() {
     sed 's/[[:space:]]*#.*//; /^$/d' "$patches_dir/series" | sed "s|^|$patches_dir/patches/|"
 }
 
-# The new files of the patched tree: "SOURCE<tab>PATH-IN-QEMU" for each. The model is built as part
-# of QEMU: its headers keep their names ("vpmu/model.h"), the rest lies flat in target/i386/vpmu.
+# The new files of the patched tree: "SOURCE<tab>PATH-IN-QEMU" for each. The pure libraries that QEMU
+# uses are built as part of it: their headers keep their names ("vpmu/model.h"), the rest lies flat in
+# target/i386/vpmu.
+libraries='model filter'
 new_files() {
-    local f
+    local f library
     while IFS= read -r -d '' f; do
         printf '%s\t%s\n' "$f" "${f#"$patches_dir/files/"}"
     done < <(find "$patches_dir/files" -type f -print0 | sort -z)
-    for f in "$top"/hv/include/vpmu/*.h; do
+    for f in "$top"/hv/include/vpmu/*.h "$top"/hv/include/vpmu/*.def; do
         [ ! -e "$f" ] || printf '%s\tinclude/vpmu/%s\n' "$f" "${f##*/}"
     done
-    for f in "$top"/hv/model/*.[ch] "$top"/hv/model/*.def; do
-        [ ! -e "$f" ] || printf '%s\ttarget/i386/vpmu/%s\n' "$f" "${f##*/}"
+    for library in $libraries; do
+        for f in "$top/hv/$library"/*.[ch] "$top/hv/$library"/*.def; do
+            [ ! -e "$f" ] || printf '%s\ttarget/i386/vpmu/%s\n' "$f" "${f##*/}"
+        done
     done
 }

@@ -90,7 +90,7 @@ static const struct vpmu_register registers[] = {
 
 static const struct vpmu_encoding encodings[] = {
 #define AMD(select, mask, event, since) {CODE(select, mask), VPMU_EVENT_##event, since},
-#include "events.def"
+#include "vpmu/events.def"
 };
 
 static const char *config_error(const struct vpmu_config *config)

@@ -54,14 +54,46 @@ static bool advance(struct vpmu *pmu, unsigned counter, const struct vpmu_progra
     return overflowed;
 }
 
-static void tell_demand(struct vpmu *pmu)
+/* The code that selects an event; for a fixed counter, whose own is 0. */
+static uint32_t code_of(const struct vpmu *pmu, enum vpmu_event event)
 {
     const struct vpmu_vendor_ops *vendor = vpmu_vendor_ops(&pmu->config);
+
+    for (unsigned i = 0; i < vendor->encoding_count; i++) {
+        if (vendor->encodings[i].event == event) {
+            return vendor->encodings[i].code;
+        }
+    }
+    return 0;
+}
+
+static bool denied(const struct vpmu *pmu, unsigned counter, const struct vpmu_program *program)
+{
+    return pmu->ops->denied &&
+           pmu->ops->denied(pmu->source, is_fixed(pmu, counter)
+                                             ? code_of(pmu, program->selection.event)
+                                             : program->code);
+}
+
+/* What the controls say, as far as the policy lets them. */
+static struct vpmu_program program_of(const struct vpmu *pmu, unsigned counter)
+{
+    struct vpmu_program program = vpmu_vendor_ops(&pmu->config)->program(pmu, counter);
+
+    if (program.on && denied(pmu, counter, &program)) {
+        program.denied = true;
+        program.selection.event = VPMU_EVENT_NONE;
+    }
+    return program;
+}
+
+static void tell_demand(struct vpmu *pmu)
+{
     struct vpmu_demand rows[VPMU_COUNTERS_MAX];
     unsigned count = 0;
 
     for (unsigned i = 0; i < vpmu_counters(pmu); i++) {
-        struct vpmu_program program = vendor->program(pmu, i);
+        struct vpmu_program program = program_of(pmu, i);
 
         if (counts(&program)) {
             rows[count++] = (struct vpmu_demand){
@@ -77,12 +109,11 @@ static void tell_demand(struct vpmu *pmu)
 /* Advance every counter, before any overflow has an effect: a freeze stops none of them earlier. */
 static unsigned advance_all(struct vpmu *pmu, bool *interrupt)
 {
-    const struct vpmu_vendor_ops *vendor = vpmu_vendor_ops(&pmu->config);
     unsigned overflowed = 0;
 
     *interrupt = false;
     for (unsigned i = 0; i < vpmu_counters(pmu); i++) {
-        struct vpmu_program program = vendor->program(pmu, i);
+        struct vpmu_program program = program_of(pmu, i);
 
         if (counts(&program) && advance(pmu, i, &program)) {
             overflowed |= 1u << i;
@@ -117,10 +148,8 @@ void vpmu_settle(struct vpmu *pmu)
 
 void vpmu_resume(struct vpmu *pmu)
 {
-    const struct vpmu_vendor_ops *vendor = vpmu_vendor_ops(&pmu->config);
-
     for (unsigned i = 0; i < vpmu_counters(pmu); i++) {
-        struct vpmu_program program = vendor->program(pmu, i);
+        struct vpmu_program program = program_of(pmu, i);
 
         if (counts(&program)) {
             pmu->snapshot[i] = total_of(pmu, &program);
@@ -142,6 +171,9 @@ unsigned vpmu_counters(const struct vpmu *pmu)
 
 static enum vpmu_counter_state state_of(const struct vpmu_program *program)
 {
+    if (program->denied) {
+        return VPMU_COUNTER_FILTERED;
+    }
     if (program->on && !program->selection.supported) {
         return VPMU_COUNTER_UNSUPPORTED;
     }
@@ -154,7 +186,7 @@ void vpmu_counter_info(struct vpmu *pmu, unsigned i, struct vpmu_counter_info *i
     struct vpmu_program program;
 
     vpmu_settle(pmu);
-    program = vendor->program(pmu, i);
+    program = program_of(pmu, i);
     *info = (struct vpmu_counter_info){
         .fixed = is_fixed(pmu, i),
         .index = (uint8_t)(is_fixed(pmu, i) ? i - pmu->config.gp : i),

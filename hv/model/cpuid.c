@@ -21,7 +21,7 @@ static uint32_t available(const struct vpmu_config *config)
         uint8_t event, bit;
     } rows[] = {
 #define INTEL(select, mask, event, bit) {VPMU_EVENT_##event, bit},
-#include "events.def"
+#include "vpmu/events.def"
     };
     uint64_t bits = 0;
 

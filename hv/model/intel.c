@@ -188,7 +188,7 @@ static const struct vpmu_register registers[] = {
 
 static const struct vpmu_encoding encodings[] = {
 #define INTEL(select, mask, event, bit) {(select) | (mask) << 8, VPMU_EVENT_##event, 1},
-#include "events.def"
+#include "vpmu/events.def"
 };
 
 static const char *config_error(const struct vpmu_config *config)

@@ -36,7 +36,7 @@ struct vpmu_register {
     void (*write)(struct vpmu *pmu, const struct vpmu_register *reg, unsigned n, uint64_t value);
 };
 
-/* A row of events.def. */
+/* A row of vpmu/events.def. */
 struct vpmu_encoding {
     uint32_t code; /* as in struct vpmu_counter_info */
     uint8_t event; /* enum vpmu_event */
@@ -55,6 +55,7 @@ struct vpmu_program {
     uint8_t classes;
     bool on;        /* its own controls let it count in some class */
     bool enabled;   /* and so do the global ones */
+    bool denied;    /* the policy does not: set by counter.c alone */
     bool interrupt; /* its overflow raises a PMI */
     uint32_t code;  /* as in struct vpmu_counter_info */
 };

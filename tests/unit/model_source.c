@@ -36,7 +36,19 @@ static void pmi(void *source)
     ((struct machine *)source)->pmis++;
 }
 
-static const struct vpmu_source_ops ops = {.total = total, .demand = demand, .pmi = pmi};
+static bool denied(void *source, uint32_t code)
+{
+    const struct machine *m = source;
+
+    return m->denies && m->denies == code;
+}
+
+static const struct vpmu_source_ops ops = {
+    .total = total,
+    .demand = demand,
+    .pmi = pmi,
+    .denied = denied,
+};
 
 struct vpmu_config config_of(unsigned version)
 {

@@ -53,6 +53,7 @@ struct machine {
     unsigned demands; /* rows in demand */
     unsigned tellings;
     unsigned pmis;
+    uint32_t denies; /* the code that the policy denies; 0: none */
 };
 
 /* Version `version`, 4 + 3 counters (4 + 0 for version 1) of 48 bits, full width, every event. */

@@ -126,6 +126,11 @@ struct vpmu_source_ops {
 
     /* Deliver a performance monitoring interrupt through the local APIC's LVT entry. */
     void (*pmi)(void *source);
+
+    /* Whether the operator's policy denies what a counter is programmed for: the counter then
+     * counts nothing and is `filtered`. `code` is as in struct vpmu_counter_info; of a fixed
+     * counter, that of its event. The answer never changes. NULL: nothing is denied. */
+    bool (*denied)(void *source, uint32_t code);
 };
 
 /* What became of a register access. */
@@ -165,7 +170,7 @@ struct vpmu_counter_info {
     uint8_t index;           /* within its kind */
     uint8_t state;           /* enum vpmu_counter_state */
     uint8_t event;           /* enum vpmu_event that it counts, NONE if none: not programmed,
-                              * unsupported, or (backed) a comparison that is never true */
+                              * unsupported, filtered, or (backed) a comparison that is never true */
     uint8_t classes;         /* classes that it counts in */
     bool enabled;            /* counts now: its own and the global enable are set, not frozen */
     bool interrupt;          /* overflow raises a PMI */
