@@ -21,4 +21,15 @@ enum vpmu_counter_state {
 
 #define VPMU_COUNTER_STATES 7
 
+/* Classes of events for tenants, each with what the one before it has. filter.h says what is in
+ * them. */
+enum vpmu_event_class {
+    VPMU_EVENTS_ANY = 0,           /* no class: whatever is not denied */
+    VPMU_EVENTS_ARCHITECTURAL = 1, /* cycles, instructions, branches: none of the caches */
+    VPMU_EVENTS_STANDARD = 2,      /* the documented events of the core and of its L2 */
+    VPMU_EVENTS_ENHANCED = 3,      /* those of the last-level cache and of what is behind it too */
+};
+
+#define VPMU_EVENT_CLASSES 4
+
 #endif

@@ -16,16 +16,6 @@
 
 #include "vpmu/model.h"
 
-/* Classes of events for tenants, each with what the one before it has. */
-enum vpmu_event_class {
-    VPMU_EVENTS_ANY = 0,           /* no class: whatever is not denied */
-    VPMU_EVENTS_ARCHITECTURAL = 1, /* cycles, instructions, branches: none of the caches */
-    VPMU_EVENTS_STANDARD = 2,      /* the documented events of the core and of its L2 */
-    VPMU_EVENTS_ENHANCED = 3,      /* those of the last-level cache and of what is behind it too */
-};
-
-#define VPMU_EVENT_CLASSES 4
-
 /* The kernel takes no more (KVM_PMU_EVENT_FILTER_MAX_EVENTS, arch/x86/kvm/pmu.c). */
 #define VPMU_RULES_MAX 300u
 

@@ -36,13 +36,6 @@ enum vpmu_status_source {
     VPMU_SOURCE_KVM = 2,  /* KVM's vPMU over the host's */
 };
 
-enum vpmu_event_class {
-    VPMU_CLASS_ARCHITECTURAL = 0,
-    VPMU_CLASS_STANDARD = 1,
-    VPMU_CLASS_ENHANCED = 2,
-    VPMU_CLASSES = 3,
-};
-
 enum vpmu_shortage_policy {
     VPMU_POLICY_REFUSE = 0,
     VPMU_POLICY_REDUCE = 1,
