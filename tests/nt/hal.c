@@ -111,7 +111,7 @@ void hal_start_processor(void)
     if (hal_pmu.version >= 2) {
         wrmsr(MSR_FIXED_CTRL, 0);
         wrmsr(MSR_GLOBAL_CTRL, rdmsr(MSR_GLOBAL_CTRL) & ~fixed);
-        wrmsr(MSR_GLOBAL_OVF_CTRL, vpmu_counters(hal_pmu.gp, hal_pmu.fixed));
+        wrmsr(MSR_GLOBAL_OVF_CTRL, vpmu_counter_set(hal_pmu.gp, hal_pmu.fixed));
     }
     /* Version 1 has no status that says whose counter overflowed: no interrupt there. */
     apic_write(APIC_LVT_PMI, hal_pmu.version >= 2 ? VECTOR_PMI : APIC_LVT_MASKED);
@@ -187,7 +187,7 @@ void hal_init(void)
     interrupt_connect(VECTOR_PMI, on_overflow);
     for (unsigned i = 0; i < cpu_count(); i++)
         all[i] = (struct vpmu_processor){
-            .counters = vpmu_counters(hal_pmu.gp, hal_pmu.fixed),
+            .counters = vpmu_counter_set(hal_pmu.gp, hal_pmu.fixed),
             .version = (uint8_t)hal_pmu.version,
             .event_buffer = hal_pmu.event_buffer,
             .online = true,

@@ -41,7 +41,7 @@ enum machine {
 static struct vpmu_processor processor_of(enum machine machine, uint32_t p)
 {
     struct vpmu_processor processor = {
-        .counters = vpmu_counters(4, 3), .version = 4, .event_buffer = true, .online = true};
+        .counters = vpmu_counter_set(4, 3), .version = 4, .event_buffer = true, .online = true};
 
     if (machine == NO_PMU)
         processor = (struct vpmu_processor){.online = true};

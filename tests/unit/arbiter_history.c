@@ -220,13 +220,13 @@ static uint64_t some_counters(struct source *source)
     case 0:
         return 0;
     case 1:
-        return vpmu_counters(32, 16);
+        return vpmu_counter_set(32, 16);
     case 2:
-        return vpmu_counters(2, 0);
+        return vpmu_counter_set(2, 0);
     case 3: /* a fixed counter missing in the middle, as version 5 allows */
-        return vpmu_counters(4, 4) & ~(UINT64_C(1) << (VPMU_FIXED_COUNTER + 1));
+        return vpmu_counter_set(4, 4) & ~(UINT64_C(1) << (VPMU_FIXED_COUNTER + 1));
     default:
-        return vpmu_counters(4, 3);
+        return vpmu_counter_set(4, 3);
     }
 }
 

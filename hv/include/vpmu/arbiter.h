@@ -75,7 +75,7 @@ typedef uint32_t vpmu_status;
 #define VPMU_COUNTERS UINT64_C(0x0000FFFFFFFFFFFF)
 
 /* The first gp_count GP counters (0..32) and the first fixed_count fixed counters (0..16). */
-static inline uint64_t vpmu_counters(unsigned gp_count, unsigned fixed_count)
+static inline uint64_t vpmu_counter_set(unsigned gp_count, unsigned fixed_count)
 {
     return ((UINT64_C(1) << gp_count) - 1) | ((UINT64_C(1) << fixed_count) - 1)
                                                  << VPMU_FIXED_COUNTER;
