@@ -37,6 +37,7 @@
 #include "hw/i386/apic.h"
 #include "tcg/helper-tcg.h"
 #include "tcg/system/vpmu.h"
+#include "vpmu-object.h"
 #include "vpmu/model.h"
 
 /* How close to an overflow each change of class is looked at, in instructions. */
@@ -333,6 +334,14 @@ static const struct vpmu_source_ops source_ops = {
     .pmi = source_pmi,
 };
 
+/* With a policy that denies something. */
+static const struct vpmu_source_ops filtered_source_ops = {
+    .total = source_total,
+    .demand = source_demand,
+    .pmi = source_pmi,
+    .denied = x86_vpmu_denied,
+};
+
 static void deadline_on_cpu(CPUState *cs, run_on_cpu_data data)
 {
     vpmu_sync(&X86_CPU(cs)->vpmu->model);
@@ -563,7 +572,6 @@ static bool shape_intel(X86CPU *cpu, Error **errp)
     config->version = asked(cpu->vpmu_asked.version, 2);
     config->gp = asked(cpu->vpmu_asked.gp, 4);
     config->fixed = asked(cpu->vpmu_asked.fixed, config->version == 1 ? 0 : 3);
-    env->features[FEAT_1_ECX] |= CPUID_EXT_PDCM;
     return true;
 }
 
@@ -595,13 +603,6 @@ static bool shape_amd(X86CPU *cpu, Error **errp)
                        config->version == VPMU_AMD_LEGACY ? 4 : 6);
     config->fixed = asked(cpu->vpmu_asked.fixed, 0);
     config->full_width = false; /* Intel's */
-    if (config->version == VPMU_AMD_PERFMON_V2) {
-        env->cpuid_xlevel = MAX(env->cpuid_xlevel, 0x80000022);
-    }
-    env->features[FEAT_8000_0001_ECX] &= ~(CPUID_EXT3_PERFCORE |
-                                           CPUID_EXT3_PERFNB);
-    env->features[FEAT_8000_0001_ECX] |= vpmu_cpuid_80000001_ecx(config);
-    env->features[FEAT_8000_0008_EBX] |= vpmu_cpuid_80000008_ebx(config);
     return true;
 }
 
@@ -624,13 +625,79 @@ static bool shape(X86CPU *cpu, Error **errp)
     return false;
 }
 
+/* What a PMU of this shape's vendor and version could have at most. */
+static struct vpmu_config largest(const struct vpmu_config *shape)
+{
+    struct vpmu_config most = *shape;
+
+    if (shape->vendor == VPMU_VENDOR_AMD) {
+        most.gp = shape->version == VPMU_AMD_PERFMON_V2 ? VPMU_GP_MAX :
+            shape->version == VPMU_AMD_EXT_CORE ? 6 : 4;
+        most.fixed = 1;
+    } else {
+        most.gp = VPMU_GP_MAX;
+        most.fixed = shape->version == 1 ? 0 : VPMU_FIXED_MAX;
+    }
+    return most;
+}
+
+/* The object's word comes after that of the CPU's properties. */
+static bool admit(X86CPU *cpu, Error **errp)
+{
+    struct vpmu_config *config = &cpu->vpmu_config;
+    VpmuObject *object = x86_vpmu_object();
+    VpmuOffer offer = {
+        .source = VPMU_OBJECT_TCG,
+        .most = largest(config),
+        .gp = config->gp,
+        .fixed = config->fixed,
+    };
+
+    if (!object) {
+        return true;
+    }
+    if (!x86_vpmu_admit(object, &offer, errp)) {
+        return false;
+    }
+    cpu->enable_pmu = !object->hidden;
+    config->version = object->config.version;
+    config->gp = object->config.gp;
+    config->fixed = object->config.fixed;
+    return true;
+}
+
+/* Features that say what the PMU is like. */
+static void advertise(X86CPU *cpu)
+{
+    const struct vpmu_config *config = &cpu->vpmu_config;
+    CPUX86State *env = &cpu->env;
+
+    if (config->vendor == VPMU_VENDOR_INTEL) {
+        env->features[FEAT_1_ECX] |= CPUID_EXT_PDCM;
+        return;
+    }
+    if (config->version == VPMU_AMD_PERFMON_V2) {
+        env->cpuid_xlevel = MAX(env->cpuid_xlevel, 0x80000022);
+    }
+    env->features[FEAT_8000_0001_ECX] &= ~(CPUID_EXT3_PERFCORE |
+                                           CPUID_EXT3_PERFNB);
+    env->features[FEAT_8000_0001_ECX] |= vpmu_cpuid_80000001_ecx(config);
+    env->features[FEAT_8000_0008_EBX] |= vpmu_cpuid_80000008_ebx(config);
+}
+
+static const struct vpmu_source_ops *ops_of(const VpmuObject *object)
+{
+    return object && !vpmu_policy_is_open(&object->policy)
+        ? &filtered_source_ops : &source_ops;
+}
+
 bool x86_vpmu_realize(X86CPU *cpu, Error **errp)
 {
     struct vpmu_config *config = &cpu->vpmu_config;
     const char *reason;
     X86VPMU *v;
 
-    if (!cpu->enable_pmu) {
+    if (!cpu->enable_pmu && !x86_vpmu_object()) {
         return true;
     }
     config->events = events_kept();
@@ -638,17 +705,24 @@ bool x86_vpmu_realize(X86CPU *cpu, Error **errp)
         return false;
     }
     config->fixed_width = config->gp_width;
+    if (!admit(cpu, errp)) {
+        return false;
+    }
+    if (!cpu->enable_pmu) {
+        return true;
+    }
     reason = vpmu_config_error(config);
     if (reason) {
         error_setg(errp, "pmu=on: %s", reason);
         return false;
     }
+    advertise(cpu);
 
     v = g_new0(X86VPMU, 1);
     v->cpu = cpu;
     v->deadline = timer_new_ns(QEMU_CLOCK_VIRTUAL, deadline_passed, v);
     cpu->vpmu = v;
-    vpmu_init(&v->model, config, &source_ops, v);
+    vpmu_init(&v->model, config, ops_of(x86_vpmu_object()), v);
     return true;
 }
 
