@@ -73,9 +73,8 @@ static bool cut_offer(VpmuObject *object, const VpmuOffer *offer,
     const struct vpmu_config *most = &offer->most;
 
     if (!most->gp) {
-        error_setg(errp, "vpmu: %u general-purpose and %u fixed counters were"
-                   " asked for, and there is no PMU: %s", asked.gp,
-                   asked.fixed, offer->missing);
+        error_setg(errp, "vpmu: a PMU was asked for, and there is none: %s",
+                   offer->missing);
         return false;
     }
     if (!vpmu_cut(most, asked.gp, asked.fixed, &object->config) ||

@@ -26,7 +26,7 @@ typedef enum VpmuSource {
 typedef struct VpmuOffer {
     VpmuSource source;
     struct vpmu_config most; /* gp 0: nothing */
-    char *missing;           /* then why: what follows "there is no PMU: " */
+    const char *missing;     /* then why: what follows "there is none: " */
     unsigned gp, fixed;      /* what it is where the properties say nothing */
 } VpmuOffer;
 
