@@ -112,6 +112,9 @@ void vpmu_cut_0a(const struct vpmu_config *granted, const struct vpmu_policy *po
 {
     unsigned length = field(leaf_0a[0], 24, 8);
 
+    if (granted->vendor != VPMU_VENDOR_INTEL) {
+        return;
+    }
     leaf_0a[0] = (leaf_0a[0] & ~0xFF00u) | (uint32_t)granted->gp << 8;
     if (policy) {
         leaf_0a[1] |= denied_events(policy) & (length < 32 ? (1u << length) - 1 : UINT32_MAX);

@@ -128,3 +128,14 @@ Test(filter_cut, leaf_0a)
     check_0a(version_5, 3, 2, &no_branches, (uint32_t[]){0x08300305, 0xA0, 3, 0x8602});
     check_0a(version_5, 8, 0, NULL, (uint32_t[]){0x08300805, 0, 0, 0x8000});
 }
+
+/* The leaf is Intel's: AMD's processors have zeros there. */
+Test(filter_cut, leaf_0a_of_amd)
+{
+    struct vpmu_config granted = vpmu_offer_amd(EXT_CORE, perfmon_v2);
+    struct vpmu_policy policy = policy_of(VPMU_VENDOR_AMD, VPMU_EVENTS_ARCHITECTURAL);
+    uint32_t leaf[4] = {0};
+
+    vpmu_cut_0a(&granted, &policy, leaf);
+    cr_assert_eq(leaf[0] | leaf[1] | leaf[2] | leaf[3], 0);
+}

@@ -89,7 +89,8 @@ bool vpmu_cut(const struct vpmu_config *offer, unsigned gp, unsigned fixed,
               struct vpmu_config *granted);
 
 /* Cuts CPUID leaf 0AH, as the source has it, down to what was granted: the numbers of counters, and
- * architectural events that the policy (NULL: open) denies are unavailable. */
+ * architectural events that the policy (NULL: open) denies are unavailable. For other vendors than
+ * Intel it is left alone. */
 void vpmu_cut_0a(const struct vpmu_config *granted, const struct vpmu_policy *policy,
                  uint32_t leaf_0a[4]);
 
