@@ -108,6 +108,7 @@ struct vpmu_host_facts {
     enum vpmu_fact mediated_known; /* the kernel has the mediated vPMU's parameter */
     enum vpmu_fact mediated_asked; /* it was asked for (modprobe.d, command line) */
     enum vpmu_fact ignore_msrs;    /* kvm.ignore_msrs: unknown MSRs read 0 instead of faulting */
+    enum vpmu_fact domains;        /* libvirt's status files were read; no: there are none */
     bool paranoid_known;
     int32_t paranoid;   /* perf_event_paranoid, if known */
     uint32_t processes; /* how many were looked at for perf events */
@@ -129,6 +130,8 @@ struct vpmu_host {
     uint32_t holder_count;
     struct vpmu_host_vm *vms;
     uint32_t vm_count;
+    uint32_t holder_room; /* as many as there is memory for */
+    uint32_t vm_room;
     char not_measured[160]; /* why details[].left is unknown; "" if it was measured */
 };
 
@@ -213,6 +216,16 @@ struct vpmu_amount vpmu_host_beside(const struct vpmu_host *host, const uint8_t 
 
 /* "Intel", "AMD", "unknown". */
 const char *vpmu_host_vendor_name(enum vpmu_host_vendor vendor);
+
+/*
+ * The kernel's list format ("0-3,8", with or without a newline; empty: no processor; no strides),
+ * as a set of (limit + 63) / 64 words. -1: it is not that, or names a processor from limit (at most
+ * VPMU_ADMISSION_PROCESSORS_MAX) on.
+ */
+int vpmu_host_parse_list(const char *text, uint32_t limit, uint64_t *words);
+
+/* Writes a set as such a list, cut with "..." where it does not fit; size is at least 16. */
+void vpmu_host_write_list(const uint64_t *words, uint32_t count, char *text, size_t size);
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
 

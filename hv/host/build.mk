@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What this machine has and who holds it; users add host_SRC, host_CFLAGS and host_LIBS.
+host_SRC := $(wildcard hv/host/*.c)
+host_CFLAGS = -D_GNU_SOURCE $(shell pkg-config --cflags glib-2.0 json-c) -Wno-unused-parameter # callbacks
+host_LIBS = $(shell pkg-config --libs glib-2.0 json-c)
