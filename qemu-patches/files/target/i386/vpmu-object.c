@@ -4,6 +4,7 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-builtin-visit.h"
+#include "qapi/qapi-commands-misc-target.h"
 #include "qapi/visitor.h"
 #include "qemu/error-report.h"
 #include "hw/qdev-core.h"
@@ -61,9 +62,9 @@ static bool fall_short(VpmuObject *object, Error *reason, Error **errp)
     return true;
 }
 
-static const char *source_name(VpmuSource source)
+static const char *source_name(VpmuGrantSource source)
 {
-    return source == VPMU_OBJECT_KVM ? "KVM on this host" : "TCG";
+    return source == VPMU_GRANT_SOURCE_KVM ? "KVM on this host" : "TCG";
 }
 
 /* What the offer can be cut down to, or why it is not enough. */
@@ -133,7 +134,7 @@ static bool decide(VpmuObject *object, const VpmuOffer *offer, Error **errp)
     }
     /* The emulator counts without the host's counters. */
     if (!cut_offer(object, offer, asked, &reason) ||
-        (offer->source == VPMU_OBJECT_KVM && !lease(object, &reason))) {
+        (offer->source == VPMU_GRANT_SOURCE_KVM && !lease(object, &reason))) {
         return fall_short(object, reason, errp);
     }
     if (object->config.gp < asked.gp || object->config.fixed < asked.fixed) {
@@ -163,6 +164,30 @@ void x86_vpmu_cut_0a(uint32_t leaf[4])
 bool x86_vpmu_denied(void *opaque, uint32_t code)
 {
     return the_object && !vpmu_policy_allows(&the_object->policy, code);
+}
+
+/* The monitor */
+
+VpmuGrant *qmp_query_vpmu_grant(Error **errp)
+{
+    VpmuObject *object = the_object;
+    VpmuGrant *grant;
+
+    if (!object || !object->admitted) {
+        error_setg(errp, "the machine has no vpmu object that a vCPU has"
+                   " asked");
+        return NULL;
+    }
+    grant = g_new0(VpmuGrant, 1);
+    *grant = (VpmuGrant) {
+        .source = object->source,
+        .q_class = object->event_class,
+        .policy = object->shortage,
+        .gp = object->hidden ? 0 : object->config.gp,
+        .fixed = object->hidden ? 0 : object->config.fixed,
+        .hidden = g_strdup(object->hidden),
+    };
+    return grant;
 }
 
 /* The properties */

@@ -10,6 +10,7 @@
 #ifndef I386_VPMU_OBJECT_H
 #define I386_VPMU_OBJECT_H
 
+#include "qapi/qapi-types-misc-target.h"
 #include "qapi/qapi-types-qom.h"
 #include "qom/object.h"
 #include "vpmu/filter.h"
@@ -17,14 +18,9 @@
 #define TYPE_VPMU_OBJECT "vpmu"
 OBJECT_DECLARE_SIMPLE_TYPE(VpmuObject, VPMU_OBJECT)
 
-typedef enum VpmuSource {
-    VPMU_OBJECT_TCG,
-    VPMU_OBJECT_KVM,
-} VpmuSource;
-
 /* What an accelerator can give a vCPU. */
 typedef struct VpmuOffer {
-    VpmuSource source;
+    VpmuGrantSource source;
     struct vpmu_config most; /* gp 0: nothing */
     const char *missing;     /* then why: what follows "there is none: " */
     unsigned gp, fixed;      /* what it is where the properties say nothing */
@@ -43,7 +39,7 @@ struct VpmuObject {
 
     /* Granted, once admitted. */
     bool admitted;
-    VpmuSource source;
+    VpmuGrantSource source;
     char *hidden;              /* why there is no PMU, NULL if there is one */
     struct vpmu_config config; /* what the vCPUs' PMU is like */
     struct vpmu_policy policy; /* what it may count */

@@ -8,6 +8,7 @@
  */
 
 #include "qemu/osdep.h"
+#include <sys/ioctl.h>
 #include "qapi/error.h"
 #include "system/kvm.h"
 #include "system/kvm_int.h"
@@ -45,22 +46,48 @@ static struct vpmu_config kernel_offer(const X86CPU *cpu)
     return vpmu_offer_intel(leaf);
 }
 
-/* A parameter of the module kvm, such as "N\n"; NULL if it cannot be read. */
-static char *kvm_parameter(const char *name)
+/* Whether a parameter of a kernel module is this; it may not be there. */
+static bool parameter_is(const char *module, const char *name, char wanted)
 {
-    g_autofree char *path = g_strdup_printf("/sys/module/kvm/parameters/%s",
-                                            name);
-    char *value = NULL;
+    g_autofree char *path = g_strdup_printf("/sys/module/%s/parameters/%s",
+                                            module, name);
+    g_autofree char *value = NULL;
 
-    g_file_get_contents(path, &value, NULL, NULL);
-    return value;
+    return g_file_get_contents(path, &value, NULL, NULL) && value[0] == wanted;
+}
+
+/*
+ * A mediated vPMU is the host's or a guest's as a whole: while an event of
+ * the host's counts guests, no vCPU can be made. One is tried, in a virtual
+ * machine of its own.
+ */
+static bool is_held_by_host(void)
+{
+    bool held = false;
+    int vm, vcpu;
+
+    if (!parameter_is("kvm_amd", "enable_mediated_pmu", 'Y') &&
+        !parameter_is("kvm_intel", "enable_mediated_pmu", 'Y')) {
+        return false;
+    }
+    vm = kvm_ioctl(kvm_state, KVM_CREATE_VM, 0);
+    if (vm < 0) {
+        return false;
+    }
+    if (ioctl(vm, KVM_CREATE_IRQCHIP, 0) == 0) {
+        vcpu = ioctl(vm, KVM_CREATE_VCPU, 0);
+        held = vcpu < 0 && errno == EBUSY;
+        if (vcpu >= 0) {
+            close(vcpu);
+        }
+    }
+    close(vm);
+    return held;
 }
 
 /* Why KVM counts for no guest, NULL if it does. */
 static const char *missing_in_kernel(const X86CPU *cpu)
 {
-    g_autofree char *enable_pmu = kvm_parameter("enable_pmu");
-
     if (!IS_INTEL_CPU(&cpu->env) && !IS_AMD_CPU(&cpu->env)) {
         return "the vendor of this CPU model is neither Intel nor AMD";
     }
@@ -68,7 +95,7 @@ static const char *missing_in_kernel(const X86CPU *cpu)
         return "counters interrupt through KVM's own APIC, and"
             " kernel-irqchip is off";
     }
-    if (enable_pmu && enable_pmu[0] == 'N') {
+    if (parameter_is("kvm", "enable_pmu", 'N')) {
         return "kvm.enable_pmu is N on this host";
     }
     /* The capability is newer (Linux 5.18) than the PMU of Intel's guests. */
@@ -79,13 +106,17 @@ static const char *missing_in_kernel(const X86CPU *cpu)
     if (!kernel_offer(cpu).gp) {
         return "this host's KVM has none of the vendor of this CPU model";
     }
+    if (is_held_by_host()) {
+        return "an event of the host's counts guests (its NMI watchdog, or perf"
+            " without exclude_guest), and KVM's vPMU is mediated";
+    }
     return NULL;
 }
 
 static VpmuOffer offer_of(const X86CPU *cpu)
 {
     VpmuOffer offer = {
-        .source = VPMU_OBJECT_KVM,
+        .source = VPMU_GRANT_SOURCE_KVM,
         .most = kernel_offer(cpu),
         .missing = missing_in_kernel(cpu),
     };

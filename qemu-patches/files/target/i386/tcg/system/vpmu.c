@@ -647,7 +647,7 @@ static bool admit(X86CPU *cpu, Error **errp)
     struct vpmu_config *config = &cpu->vpmu_config;
     VpmuObject *object = x86_vpmu_object();
     VpmuOffer offer = {
-        .source = VPMU_OBJECT_TCG,
+        .source = VPMU_GRANT_SOURCE_TCG,
         .most = largest(config),
         .gp = config->gp,
         .fixed = config->fixed,
