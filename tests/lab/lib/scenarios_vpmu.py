@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import kvm
-from checks import Checks, equal, require
+from checks import Checks, Skipped, equal, require
 
 TIMEOUT_S = 120
 COUNTERS = 6  # of L1's processor
@@ -236,9 +236,30 @@ def reset(checks):
               2 * COUNTERS)
 
 
+def mediated(checks):
+    """With a mediated vPMU: as without; and whoever holds it on the host is what a refusal names."""
+    fresh(checks)
+    if kvm.parameter("kvm_amd", "enable_mediated_pmu") is None:
+        raise Skipped("this kernel has no mediated vPMU")
+    kvm.load(kvm_amd="enable_mediated_pmu=1")
+    for vpmu, denied in (("", set()), ("class=standard,deny=branches", {BRANCHES})):
+        with checks.check(f"-object vpmu,{vpmu or 'all defaults'}"):
+            check_counts(boot("host", vpmu, events(INSTRUCTIONS, BRANCHES, CONDITIONAL)), *denied)
+    with kvm.Pinned(1), checks.check("row 12: a host event that counts guests"):
+        check_refusal(boot("host", ""), ("counts guests",))
+    with checks.check("row 13: the host's NMI watchdog"):
+        require(kvm.watchdog(True), "L1 has no NMI watchdog")
+        check_refusal(boot("host", ""), ("watchdog",))
+        got = boot("host", "policy=hide", events(INSTRUCTIONS))
+        kvm.watchdog(False)
+        equal("the K7 counters of a guest without a PMU", got.counts(), {INSTRUCTIONS: 0})
+    with checks.check("after both"):
+        check_counts(boot("host", "", events(INSTRUCTIONS)))
+
+
 SCENARIOS = {
     f"vpmu-{function.__name__.replace('_', '-')}": function
-    for function in (granted, filtered, hidden, refused, hyperv_gate, reset)
+    for function in (granted, filtered, hidden, refused, hyperv_gate, reset, mediated)
 }
 
 
