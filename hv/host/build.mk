@@ -3,3 +3,8 @@
 host_SRC := $(wildcard hv/host/*.c)
 host_CFLAGS = -D_GNU_SOURCE $(shell pkg-config --cflags glib-2.0 json-c) -Wno-unused-parameter # callbacks
 host_LIBS = $(shell pkg-config --libs glib-2.0 json-c)
+
+UNIT_TESTS += host
+unit_host_SRC = $(wildcard tests/unit/host_*.c) $(host_SRC)
+unit_host_CFLAGS = $(host_CFLAGS) -Wno-missing-field-initializers # table rows end where nothing more is to say
+unit_host_LIBS = $(host_LIBS)

@@ -122,11 +122,8 @@ static bool has_kvm(const struct vpmu_host *host, struct vpmu_finding *finding)
 {
     if (host->facts.kvm == VPMU_FACT_YES)
         return true;
-    say(finding, VPMU_VERDICT_UNKNOWN,
-        host->facts.kvm == VPMU_FACT_NO ? "KVM is not loaded: its parameters are not to be seen"
-                                        : "whether KVM is loaded could not be seen");
-    mend(finding, "modprobe kvm_%s, and look again",
-         host->vendor == VPMU_HOST_AMD ? "amd" : "intel");
+    say(finding, VPMU_VERDICT_UNKNOWN, "%s",
+        host->facts.kvm == VPMU_FACT_NO ? "KVM is not loaded" : "KVM's modules could not be seen");
     return false;
 }
 
