@@ -8,3 +8,9 @@ UNIT_TESTS += host
 unit_host_SRC = $(wildcard tests/unit/host_*.c) $(host_SRC)
 unit_host_CFLAGS = $(host_CFLAGS) -Wno-missing-field-initializers # table rows end where nothing more is to say
 unit_host_LIBS = $(host_LIBS)
+
+FUZZ_TARGETS += host
+fuzz_host_SRC = tests/fuzz/host.c $(host_SRC)
+fuzz_host_CFLAGS = $(host_CFLAGS)
+fuzz_host_LIBS = $(host_LIBS)
+fuzz_host_FLAGS := -max_len=8192

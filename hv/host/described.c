@@ -587,7 +587,8 @@ static struct json_object *parse_json(const char *text, size_t size, struct vpmu
 
     if (status != json_tokener_success) {
         host_fail(error, "byte %zu: it is not JSON: %s", json_tokener_get_parse_end(tokener),
-                  json_tokener_error_desc(status));
+                  status == json_tokener_continue ? "it ends too early"
+                                                  : json_tokener_error_desc(status));
         json_object_put(top);
         top = NULL;
     } else if (!top) {
