@@ -83,7 +83,7 @@ static void check_counters(const struct vpmu_host *host, const struct vpmu_host_
     const struct vpmu_host_core_type *type = poorest(host);
     const unsigned fixed = type ? (unsigned)__builtin_popcount(type->capacity.fixed) : 0;
 
-    if (has_counters(host)) {
+    if (type && type->capacity.gp) {
         say(finding, VPMU_VERDICT_OK, "%s PMU version %u: at least %u counters and %u fixed each",
             vpmu_host_vendor_name(host->vendor), type->version, type->capacity.gp, fixed);
         return;

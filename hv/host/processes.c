@@ -31,11 +31,13 @@ static uint32_t number_of(const char *name)
     return host_parse_number(name, 1, INT32_MAX, &number) ? 0 : (uint32_t)number;
 }
 
-static void look_at_file(const char *root, const struct vpmu_host *host, int folder,
-                         const char *file, struct process *process)
+static void look_at_file(const char *root, const struct vpmu_host *host, const char *file,
+                         struct process *process)
 {
-    char target[64], text[1024];
-    const ssize_t length = readlinkat(folder, file, target, sizeof(target) - 1);
+    char path[PATH_MAX], target[64], text[1024];
+
+    snprintf(path, sizeof(path), "%s/proc/%u/fd/%s", root, process->pid, file);
+    const ssize_t length = readlink(path, target, sizeof(target) - 1);
 
     if (length < 0)
         return;
@@ -60,7 +62,7 @@ static bool look_at_files(const char *root, const struct vpmu_host *host, struct
         return errno != EACCES && errno != EPERM;
     for (const struct dirent *entry; (entry = readdir(files));)
         if (isdigit((unsigned char)entry->d_name[0]))
-            look_at_file(root, host, dirfd(files), entry->d_name, process);
+            look_at_file(root, host, entry->d_name, process);
     closedir(files);
     return true;
 }

@@ -69,7 +69,7 @@ static void find_core_types(const char *root, struct vpmu_host *host)
             add_core_type(root, host, entries[i]->d_name);
         free(entries[i]);
     }
-    free(entries);
+    free((void *)entries);
     host->core_type_count++; /* without a name */
 }
 
@@ -189,11 +189,6 @@ static const struct {
     {offsetof(struct vpmu_host_facts, mediated), "/sys/module/kvm/parameters/enable_mediated_pmu"},
 };
 
-static enum vpmu_fact *fact_at(struct vpmu_host_facts *facts, size_t field)
-{
-    return (enum vpmu_fact *)(void *)((char *)facts + field);
-}
-
 static enum vpmu_fact yes_if(bool yes)
 {
     return yes ? VPMU_FACT_YES : VPMU_FACT_NO;
@@ -202,12 +197,15 @@ static enum vpmu_fact yes_if(bool yes)
 static void read_fact_files(const char *root, struct vpmu_host_facts *facts)
 {
     for (size_t i = 0; i < HOST_ROWS(fact_files); i++) {
-        enum vpmu_fact *fact = fact_at(facts, fact_files[i].field);
+        enum vpmu_fact fact;
         char text[16];
 
-        if (*fact == VPMU_FACT_UNKNOWN &&
-            host_read_file(root, text, sizeof(text), "%s", fact_files[i].path) >= 0)
-            *fact = host_parse_fact(text);
+        memcpy(&fact, (const char *)facts + fact_files[i].field, sizeof(fact));
+        if (fact != VPMU_FACT_UNKNOWN ||
+            host_read_file(root, text, sizeof(text), "%s", fact_files[i].path) < 0)
+            continue;
+        fact = host_parse_fact(text);
+        memcpy((char *)facts + fact_files[i].field, &fact, sizeof(fact));
     }
 }
 
@@ -382,7 +380,7 @@ struct vpmu_host_source *host_real_on(const char *root, const struct host_machin
     if (!real)
         return NULL;
     real->machine = machine;
-    strcpy(real->root, root);
+    memcpy(real->root, root, strlen(root) + 1);
     return host_source(&real_ops, real);
 }
 

@@ -73,18 +73,31 @@ uint32_t host_set_count(const struct host_set *set)
     return 0;
 }
 
+/* "3" or "0-3"; the text after it, or NULL. */
+static const char *read_range(const char *text, uint64_t most, uint64_t *first, uint64_t *last)
+{
+    text = read_digits(text, most, first);
+    if (!text)
+        return NULL;
+    *last = *first;
+    if (*text != '-')
+        return text;
+    text = read_digits(text + 1, most, last);
+    return text && *last >= *first ? text : NULL;
+}
+
 int vpmu_host_parse_list(const char *text, uint32_t limit, uint64_t *words)
 {
     memset(words, 0, (limit + 63) / 64 * sizeof(*words));
     if (at_end(text))
         return 0;
+    if (!limit)
+        return -1;
     for (;;) {
         uint64_t first, last;
 
-        if (!limit || !(text = read_digits(text, limit - 1, &first)))
-            return -1;
-        last = first;
-        if (*text == '-' && (!(text = read_digits(text + 1, limit - 1, &last)) || last < first))
+        text = read_range(text, limit - 1, &first, &last);
+        if (!text)
             return -1;
         for (uint64_t p = first; p <= last; p++)
             words[p / 64] |= UINT64_C(1) << p % 64;
