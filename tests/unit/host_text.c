@@ -166,6 +166,10 @@ Test(host_text, fdinfo)
     } rows[] = {
         {"pos:\t0\nflags:\t02000002\nmnt_id:\t15\nino:\t1046\n", VPMU_FACT_UNKNOWN},
         {"", VPMU_FACT_UNKNOWN},
+        /* As Linux 7.3 writes it. */
+        {"pos:\t0\nflags:\t02000002\nmnt_id:\t21\nino:\t1045\nperf_event_attr.type:\t0\n"
+         "pmu_type:\t4\nperf_event_attr.config:\t0x0\nperf_event_attr.config1:\t0x0\n",
+         VPMU_FACT_YES},
         {"pos:\t0\nperf_event_attr.type:\t0\nperf_event_attr.config:\t1\n", VPMU_FACT_YES},
         {"perf_event-attr.type:\t3\n", VPMU_FACT_YES},
         {"perf_event_attr.type:\t4\n", VPMU_FACT_YES},

@@ -3,7 +3,7 @@
  * The host: which counters this machine has, what takes them, and what is wrong with it.
  *
  * A source yields snapshots. There are two: the machine itself (sysfs, procfs, CPUID), and a
- * machine described by a JSON file, for tests and demonstrations (docs/operators.md has its
+ * machine described by a JSON file, for tests and demonstrations (docs/host.md has its
  * format). A snapshot is plain data; everything that is decided from it (claims, checks) is pure.
  *
  * What cannot be known is unknown: a fact is unknown, no or yes, and a number may be

@@ -65,6 +65,7 @@ class _Program:
         self._process = subprocess.Popen(
             [BIN / name, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             text=True, bufsize=1)
+        self.pid = self._process.pid
         self.first = self._line()
 
     def __enter__(self):
