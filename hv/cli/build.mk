@@ -3,3 +3,8 @@ PROGRAMS += vpmuctl
 prog_vpmuctl_SRC = $(wildcard hv/cli/*.c) $(host_SRC)
 prog_vpmuctl_CFLAGS = $(host_CFLAGS)
 prog_vpmuctl_LIBS = $(host_LIBS)
+
+UNIT_TESTS += cli
+unit_cli_SRC = tests/unit/cli_control.c hv/cli/control.c hv/cli/managed.c $(host_SRC)
+unit_cli_CFLAGS = $(host_CFLAGS)
+unit_cli_LIBS = $(host_LIBS)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* vpmuctl doctor: the checks of hv/host, for people and for scripts. */
 #include "hv/cli/cli.h"
+#include "hv/cli/control.h"
+#include "hv/cli/managed.h"
 #include "vpmu/host.h"
 
 #include <getopt.h>
@@ -14,9 +16,17 @@
 #define TEXT_COLUMN 31 /* behind the verdict and the title */
 
 struct options {
-    const char *host; /* a file that describes a machine; NULL: this one */
+    const char *host;    /* a file that describes a machine; NULL: this one */
+    const char *control; /* vpmud's socket; NULL: the usual one */
     bool json;
     bool measure;
+};
+
+/* What is looked at. */
+struct view {
+    struct vpmu_host host;
+    struct vpmu_host_managed managed; /* leases of vpmud's */
+    char daemon[340];                 /* what is to be said of vpmud; "": its leases are known */
 };
 
 struct sum {
@@ -24,17 +34,20 @@ struct sum {
 };
 
 static const char help[] =
-    "usage: vpmuctl doctor [--measure] [--json] [--host FILE]\n"
+    "usage: vpmuctl doctor [--measure] [--json] [--host FILE] [--control SOCKET]\n"
     "\n"
-    "Looks at what on this host can make guests' counters wrong, and says how to mend it.\n"
+    "Looks at what on this host can make guests' counters wrong, and says how to\n"
+    "mend it.\n"
     "\n"
-    "  --measure    measure how many counters are left although somebody may be counting:\n"
-    "               unpinned events of others miss some ten microseconds on each processor\n"
-    "  --json       one JSON object instead of the table\n"
-    "  --host FILE  a machine that a file describes, instead of this one\n"
+    "  --measure         measure what is left although somebody may be counting:\n"
+    "                    unpinned events of others miss some ten microseconds on\n"
+    "                    each processor\n"
+    "  --json            one JSON object instead of the table\n"
+    "  --host FILE       a machine that a file describes, instead of this one\n"
+    "  --control SOCKET  vpmud, to ask for its leases (" CONTROL_SOCKET ")\n"
     "\n"
-    "Exit status: 0 all is well; 1 there are warnings, or something could not be seen;\n"
-    "2 there are failures; 64 wrong arguments; 66 the host cannot be looked at.\n";
+    "Exit status: 0 all is well; 1 there are warnings, or something could not be\n"
+    "seen; 2 there are failures; 64 wrong arguments; 66 the host cannot be read.\n";
 
 #define CANNOT_LOOK 66 /* EX_NOINPUT of sysexits.h */
 
@@ -101,8 +114,9 @@ static void print_finding(const struct vpmu_check *check, const struct vpmu_find
     }
 }
 
-static void print_head(const struct vpmu_host *host)
+static void print_head(const struct view *view)
 {
+    const struct vpmu_host *host = &view->host;
     uint32_t online = 0;
 
     for (uint32_t p = 0; p < host->processor_count; p++)
@@ -110,6 +124,8 @@ static void print_head(const struct vpmu_host *host)
     printf("%s%.40s, %u processor%s online, Linux %.20s\n", host->described ? "DESCRIBED: " : "",
            host->model[0] ? host->model : vpmu_host_vendor_name(host->vendor), online,
            online == 1 ? "" : "s", host->kernel[0] ? host->kernel : "?");
+    if (view->daemon[0])
+        puts(view->daemon);
     putchar('\n');
 }
 
@@ -176,13 +192,15 @@ static struct json_object *holder_object(const struct vpmu_host_holder *holder)
     return object;
 }
 
-static void print_json(const struct vpmu_host *host, struct json_object *findings)
+static void print_json(const struct view *view, struct json_object *findings)
 {
+    const struct vpmu_host *host = &view->host;
     struct json_object *top = json_object_new_object(), *holders = json_object_new_array();
 
     for (uint32_t i = 0; i < host->holder_count; i++)
         json_object_array_add(holders, holder_object(&host->holders[i]));
     json_object_object_add(top, "described", json_object_new_boolean(host->described));
+    json_object_object_add(top, "daemon", json_object_new_string(view->daemon));
     json_object_object_add(top, "kernel", json_object_new_string(host->kernel));
     json_object_object_add(top, "model", json_object_new_string(host->model));
     json_object_object_add(top, "processors", json_object_new_int64(host->processor_count));
@@ -196,7 +214,7 @@ static void print_json(const struct vpmu_host *host, struct json_object *finding
 /* ---- Looking ---- */
 
 /* Makes every check, prints it or adds it to findings; the sum. */
-static struct sum look_at(const struct vpmu_host *host, struct json_object *findings, bool colours)
+static struct sum look_at(const struct view *view, struct json_object *findings, bool colours)
 {
     struct sum sum = {{0}};
 
@@ -205,7 +223,7 @@ static struct sum look_at(const struct vpmu_host *host, struct json_object *find
 
         if (!check->look)
             continue;
-        check->look(host, NULL, &finding);
+        check->look(&view->host, &view->managed, &finding);
         sum.verdicts[finding.verdict]++;
         if (findings)
             json_object_array_add(findings, finding_object(check, &finding));
@@ -222,17 +240,17 @@ static int exit_status(const struct sum *sum)
     return sum->verdicts[VPMU_VERDICT_WARNING] || sum->verdicts[VPMU_VERDICT_UNKNOWN];
 }
 
-static int report(const struct vpmu_host *host, bool json)
+static int report(const struct view *view, bool json)
 {
     struct json_object *findings = json ? json_object_new_array() : NULL;
 
     if (!json)
-        print_head(host);
+        print_head(view);
     const struct sum sum =
-        look_at(host, findings, !json && isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
+        look_at(view, findings, !json && isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
 
     if (json) {
-        print_json(host, findings);
+        print_json(view, findings);
     } else {
         print_elsewhere();
         print_sum(&sum);
@@ -240,20 +258,57 @@ static int report(const struct vpmu_host *host, bool json)
     return exit_status(&sum);
 }
 
-static int take_snapshot(const struct options *options, struct vpmu_host *host,
-                         struct vpmu_host_error *error)
+/* vpmud's leases; without a daemon there are none, and that is said. -1: no memory. */
+static int ask_for_leases(const struct options *options, struct view *view)
+{
+    struct control_error error;
+    struct json_object *question, *answer = NULL;
+    const int control = control_connect(options->control, &error);
+
+    if (control >= 0) {
+        question = json_object_new_object();
+        json_object_object_add(question, "op", json_object_new_string("leases"));
+        answer = control_ask(control, question, &error);
+        json_object_put(question);
+        close(control);
+    }
+    if (!answer) {
+        snprintf(view->daemon, sizeof(view->daemon), "%s",
+                 control < 0 && error.absent ? "vpmud is not running: no process has a lease"
+                                             : error.text);
+        return 0;
+    }
+    const int status = managed_of_answer(answer, &view->host, &view->managed);
+
+    json_object_put(answer);
+    return status;
+}
+
+static void free_view(struct view *view)
+{
+    managed_free(&view->managed);
+    vpmu_host_free(&view->host);
+}
+
+static int look(const struct options *options, struct vpmu_host_source *source, struct view *view,
+                struct vpmu_host_error *error)
+{
+    if (vpmu_host_read(source, &view->host, error))
+        return -1;
+    if ((options->host || !ask_for_leases(options, view)) &&
+        !vpmu_host_measure(source, &view->host, NULL, 0, !options->measure, &view->managed, error))
+        return 0;
+    free_view(view);
+    return -1;
+}
+
+static int take_view(const struct options *options, struct view *view,
+                     struct vpmu_host_error *error)
 {
     struct vpmu_host_source *source =
         options->host ? vpmu_host_described(options->host, error) : vpmu_host_real("");
-    int status = -1;
+    const int status = source ? look(options, source, view, error) : -1;
 
-    if (!source)
-        return -1;
-    if (!vpmu_host_read(source, host, error)) {
-        status = vpmu_host_measure(source, host, NULL, 0, !options->measure, NULL, error);
-        if (status)
-            vpmu_host_free(host);
-    }
     vpmu_host_source_free(source);
     return status;
 }
@@ -262,11 +317,9 @@ static int take_snapshot(const struct options *options, struct vpmu_host *host,
 static int parse(int argc, char **argv, struct options *options)
 {
     static const struct option known[] = {
-        {"measure", no_argument, NULL, 'm'},
-        {"json", no_argument, NULL, 'j'},
-        {"host", required_argument, NULL, 'H'},
-        {"help", no_argument, NULL, 'h'},
-        {0},
+        {"measure", no_argument, NULL, 'm'},    {"json", no_argument, NULL, 'j'},
+        {"host", required_argument, NULL, 'H'}, {"control", required_argument, NULL, 'c'},
+        {"help", no_argument, NULL, 'h'},       {0},
     };
     int option;
 
@@ -282,6 +335,9 @@ static int parse(int argc, char **argv, struct options *options)
         case 'H':
             options->host = optarg;
             break;
+        case 'c':
+            options->control = optarg;
+            break;
         case 'h':
             fputs(help, stdout);
             exit(0);
@@ -296,18 +352,18 @@ int cli_doctor(int argc, char **argv)
 {
     struct options options = {0};
     struct vpmu_host_error error = {"no memory"};
-    struct vpmu_host host;
+    struct view view = {0};
 
     if (parse(argc, argv, &options)) {
         fputs(help, stderr);
         return CLI_USAGE;
     }
-    if (take_snapshot(&options, &host, &error)) {
+    if (take_view(&options, &view, &error)) {
         fprintf(stderr, "vpmuctl doctor: %s\n", error.text);
         return CANNOT_LOOK;
     }
-    const int status = report(&host, options.json);
+    const int status = report(&view, options.json);
 
-    vpmu_host_free(&host);
+    free_view(&view);
     return status;
 }

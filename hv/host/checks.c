@@ -303,11 +303,11 @@ static const struct vpmu_host_holder *measured_on(const struct vpmu_host *host, 
 static void check_left(const struct vpmu_host *host, const struct vpmu_host_managed *managed,
                        struct vpmu_finding *finding)
 {
-    uint32_t processor = 0, count;
+    uint32_t processor = 0;
 
     if (!least_left(host, &processor)) {
         say(finding, VPMU_VERDICT_UNKNOWN, "not measured: %s", host->not_measured);
-        if (unmanaged(host, managed, &count))
+        if (find_holder(host, VPMU_HOST_PROCESS))
             mend(finding, "vpmuctl doctor --measure measures all the same");
         else if (has_counters(host))
             mend(finding, "run it as root");
