@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/* The control socket: lines of JSON, for vpmuctl. docs/protocol.md has the schema. */
+#ifndef VPMUD_CONTROL_H
+#define VPMUD_CONTROL_H
+
+#include "daemon.h"
+
+void control_accept(struct daemon *daemon, int fd);
+
+/* main.c: reads the configuration again, as SIGHUP does. False: it stays; why says what is wrong.
+ */
+bool control_reload(struct daemon *daemon, char *why, size_t size);
+
+#endif
