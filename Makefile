@@ -124,7 +124,7 @@ endef
 $(foreach t,$(UNIT_TESTS),$(eval unit_$(t)_LIBS += -lcriterion))
 $(foreach t,$(UNIT_TESTS),$(eval $(call BINARY_RULES,unit_$(t),$(BUILD)/unit/$(t),$(CC) -Og $(SANITIZE),unit)))
 $(foreach t,$(FUZZ_TARGETS),$(eval $(call BINARY_RULES,fuzz_$(t),$(BUILD)/fuzz/$(t),$(CLANG) -O1 -fsanitize=fuzzer $(SANITIZE),fuzz)))
-$(foreach t,$(PROGRAMS),$(eval $(call BINARY_RULES,prog_$(t),$(BUILD)/bin/$(t),$(CC) -O2,base)))
+$(foreach t,$(PROGRAMS),$(eval $(call BINARY_RULES,prog_$(t),$(BUILD)/bin/$(t),$(CC) -O2,$(or $(prog_$(t)_PACKAGES),base))))
 -include $(FREESTANDING:%.c=$(BUILD)/free/%.d)
 
 # --- Suites ---------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 
 #include "describe.h"
 #include "observe.h"
+#include "reload.h"
 #include "requests.h"
 #include "text.h"
 
@@ -265,7 +266,7 @@ static void do_reload(struct call *call)
 {
     char why[400];
 
-    if (!control_reload(call->daemon, why, sizeof(why)))
+    if (!reload_config(call->daemon, why, sizeof(why)))
         fail(call, "invalid", why);
 }
 

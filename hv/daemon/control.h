@@ -7,8 +7,4 @@
 
 void control_accept(struct daemon *daemon, int fd);
 
-/* main.c: reads the configuration again, as SIGHUP does. False: it stays; why says what is wrong.
- */
-bool control_reload(struct daemon *daemon, char *why, size_t size);
-
 #endif

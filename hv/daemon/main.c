@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <grp.h>
-#include <inttypes.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -34,6 +33,7 @@
 #include "needs.h"
 #include "observe.h"
 #include "peer.h"
+#include "reload.h"
 #include "requests.h"
 #include "sandbox.h"
 #include "state.h"
@@ -125,42 +125,6 @@ static int check_config(const char *path)
     return 0;
 }
 
-/* ---- Reload ---------------------------------------------------------------------------------- */
-
-static bool replace_config(struct daemon *daemon, struct config_error *error)
-{
-    struct config *next = config_load(daemon->config_path, error);
-
-    if (!next)
-        return false;
-    if (!config_may_follow(daemon->config, next, error)) {
-        config_free(next);
-        return false;
-    }
-    config_free(daemon->config);
-    daemon->config = next;
-    return true;
-}
-
-bool control_reload(struct daemon *daemon, char *why, size_t size)
-{
-    struct config_error error;
-
-    sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, loop_now(daemon->loop) * 1000);
-    if (replace_config(daemon, &error)) {
-        daemon->statistics.reloads++;
-        log_event(LOG_NOTICE, "reloaded", TEXT("file", daemon->config_path));
-        observe_again(daemon);
-        sd_notify(0, "READY=1\nSTATUS=serving");
-        return true;
-    }
-    daemon->statistics.reload_errors++;
-    snprintf(why, size, "%s: %s", daemon->config_path, error.text);
-    log_event(LOG_ERR, "not-reloaded", TEXT("why", why), TEXT("then", "the old one stays"));
-    sd_notify(0, "READY=1\nSTATUS=serving; the configuration on disk is not valid");
-    return false;
-}
-
 /* ---- The service ----------------------------------------------------------------------------- */
 
 static void handle_signal(void *user, int signal)
@@ -169,7 +133,7 @@ static void handle_signal(void *user, int signal)
     char why[400];
 
     if (signal == SIGHUP)
-        control_reload(daemon, why, sizeof(why));
+        reload_config(daemon, why, sizeof(why));
     else
         loop_stop(daemon->loop);
 }

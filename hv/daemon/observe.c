@@ -165,7 +165,7 @@ static void observe_now(struct daemon *daemon)
     daemon->statistics.observations++;
     if (vpmu_host_refresh(daemon->source, &daemon->host, &error))
         failed(daemon, &error);
-    else if (vpmu_host_measure(daemon->source, &daemon->host, NULL, 0, true, &managed, &error))
+    else if (vpmu_host_measure(daemon->source, &daemon->host, NULL, 0, false, &managed, &error))
         failed(daemon, &error);
     else
         enter_observed(daemon, &managed);

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# vpmud over its real sockets; see tests/daemon/run. The sanitized one goes through the same cases.
+
+PROGRAMS += vpmud-asan sandbox-probe
+prog_vpmud-asan_SRC = $(vpmud_SRC)
+prog_vpmud-asan_CFLAGS = $(daemon_CFLAGS) $(SANITIZE)
+prog_vpmud-asan_LIBS = $(daemon_LIBS) $(SANITIZE)
+prog_vpmud-asan_PACKAGES := host
+
+prog_sandbox-probe_SRC = tests/daemon/sandbox_probe.c $(filter-out hv/daemon/main.c,$(vpmud_SRC))
+prog_sandbox-probe_CFLAGS = $(daemon_CFLAGS)
+prog_sandbox-probe_LIBS = $(daemon_LIBS)
+prog_sandbox-probe_PACKAGES := host
+
+SUITES += daemon
+daemon_PACKAGES := base unit host
+daemon_NEEDS = $(addprefix $(BUILD)/bin/,vpmud vpmud-asan sandbox-probe vpmuctl)
+
+FUZZ_TARGETS += config
+fuzz_config_SRC := tests/fuzz/config.c hv/daemon/config.c hv/daemon/policy.c hv/daemon/file.c
+fuzz_config_CFLAGS = $(host_CFLAGS) -Wno-missing-field-initializers # rows end where nothing more is to say
+fuzz_config_LIBS = $(host_LIBS)
+fuzz_config_FLAGS := -max_len=2048
