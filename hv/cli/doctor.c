@@ -75,6 +75,16 @@ static int columns_of(const char *text, size_t bytes)
     return columns;
 }
 
+/* How many bytes of text fit into columns. */
+static int bytes_of(const char *text, int columns)
+{
+    size_t bytes = 0;
+
+    while (text[bytes] && columns_of(text, bytes + 1) <= columns)
+        bytes++;
+    return (int)bytes;
+}
+
 /* Prints words from column at on, and wraps them to TEXT_COLUMN. */
 static void print_wrapped(const char *text)
 {
@@ -117,13 +127,15 @@ static void print_finding(const struct vpmu_check *check, const struct vpmu_find
 static void print_head(const struct view *view)
 {
     const struct vpmu_host *host = &view->host;
+    const char *model = host->model[0] ? host->model : vpmu_host_vendor_name(host->vendor);
+    const char *kernel = host->kernel[0] ? host->kernel : "?";
     uint32_t online = 0;
 
     for (uint32_t p = 0; p < host->processor_count; p++)
         online += host->processors[p].online;
-    printf("%s%.40s, %u processor%s online, Linux %.20s\n", host->described ? "DESCRIBED: " : "",
-           host->model[0] ? host->model : vpmu_host_vendor_name(host->vendor), online,
-           online == 1 ? "" : "s", host->kernel[0] ? host->kernel : "?");
+    printf("%s%.*s, %u processor%s, Linux %.*s\n", host->described ? "DESCRIBED: " : "",
+           bytes_of(model, 32), model, online, online == 1 ? "" : "s", bytes_of(kernel, 20),
+           kernel);
     if (view->daemon[0])
         puts(view->daemon);
     putchar('\n');

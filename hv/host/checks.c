@@ -40,7 +40,7 @@ static const char *plural(uint32_t count)
 static void write_holder(const struct vpmu_host_holder *holder, char *text, size_t size)
 {
     if (holder->pid && holder->kind != VPMU_HOST_MEASURED)
-        snprintf(text, size, "%.40s (pid %u)", holder->name, holder->pid);
+        snprintf(text, size, "%s (pid %u)", holder->name, holder->pid);
     else
         snprintf(text, size, "%s", holder->name);
 }
@@ -182,8 +182,7 @@ static void check_apic(const struct vpmu_host *host, const struct vpmu_host_mana
         if (vm->apic != VPMU_FACT_NO)
             continue;
         say(finding, VPMU_VERDICT_FAILURE,
-            "%.40s (pid %u) has kernel-irqchip=off: its counters never interrupt", vm->name,
-            vm->pid);
+            "%s (pid %u) has kernel-irqchip=off: its counters never interrupt", vm->name, vm->pid);
         mend(finding, "start it with kernel-irqchip=on or split");
         return;
     }
@@ -250,7 +249,7 @@ static void check_holders(const struct vpmu_host *host, const struct vpmu_host_m
 {
     uint32_t count;
     const struct vpmu_host_holder *most = unmanaged(host, managed, &count);
-    char name[80], others[32] = "";
+    char name[96], others[32] = "";
 
     if (!most && host->facts.unseen) {
         say(finding, VPMU_VERDICT_UNKNOWN, "%u of %u processes could not be looked into",
@@ -378,7 +377,7 @@ static void check_guest_events(const struct vpmu_host *host,
                                struct vpmu_finding *finding)
 {
     const struct vpmu_host_holder *unknown = NULL;
-    char name[80];
+    char name[96];
 
     if (host->facts.mediated != VPMU_FACT_YES) {
         say(finding, VPMU_VERDICT_OK, "no mediated vPMU is in use");

@@ -30,7 +30,7 @@ static long read_all(int file, char *text, size_t size)
     return (long)length;
 }
 
-/* -1 with errno; ENAMETOOLONG also if it does not fit. */
+/* O_NONBLOCK: a FIFO in the place of a file does not stop us. -1 with errno. */
 static int open_file(const char *path)
 {
     return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

@@ -33,8 +33,7 @@ static bool would_disturb(struct vpmu_host *host)
         const struct vpmu_host_holder *holder = &host->holders[i];
 
         if (holder->kind == VPMU_HOST_PROCESS && holder->pinned != VPMU_FACT_YES) {
-            not_measured(host,
-                         "%.63s (pid %u) may count with unpinned events, which would miss some",
+            not_measured(host, "%s (pid %u) may count with unpinned events, which would miss some",
                          holder->name, holder->pid);
             return true;
         }
@@ -93,8 +92,11 @@ static void name_suspects(const struct vpmu_host *host, const struct vpmu_host_m
     }
     measured->pid = others ? 0 : most->pid;
     measured->events = most->events;
+    char command[25]; /* a command has at most 15 bytes */
+
+    host_copy_printable(command, sizeof(command), most->name);
     const int length =
-        snprintf(measured->name, sizeof(measured->name), "%.24s (pid %u)", most->name, most->pid);
+        snprintf(measured->name, sizeof(measured->name), "%s (pid %u)", command, most->pid);
 
     if (others)
         snprintf(measured->name + length, sizeof(measured->name) - (size_t)length, " or %u other%s",
