@@ -52,7 +52,7 @@ struct entry_owner {
     uid_t uid;
     pid_t pid;
     int64_t since_ms;  /* wall clock */
-    uint64_t identity; /* OBSERVED: holder of the host's claim */
+    uint64_t identity; /* OBSERVED: holder of the host's claim; HELD: instance that granted it */
 };
 
 struct entry {

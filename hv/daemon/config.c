@@ -36,15 +36,15 @@ enum value {
 
 struct key {
     const char *name;
-    enum value value;
     size_t at; /* in struct config or struct policy */
+    enum value value;
     uint32_t least, most;
     const char *fallback; /* NULL: may be missing, and is nothing then */
     bool fixed;           /* needs a restart */
 };
 
-#define DAEMON(field) #field, .at = offsetof(struct config, field)
-#define POLICY(field) .at = offsetof(struct policy, field)
+#define DAEMON(field) #field, offsetof(struct config, field)
+#define POLICY(field) offsetof(struct policy, field)
 #define RANGE(low, high, usual)                                                                    \
     .value = VALUE_NUMBER, .least = (low), .most = (high), .fallback = (usual)
 
@@ -71,9 +71,9 @@ static const struct key watch_keys[] = {
 };
 
 static const struct key policy_keys[] = {
-    {"uid", VALUE_UIDS, POLICY(uids)},
-    {"gid", VALUE_GIDS, POLICY(gids)},
-    {"may", VALUE_RIGHTS, POLICY(may)},
+    {"uid", POLICY(uids), VALUE_UIDS},
+    {"gid", POLICY(gids), VALUE_GIDS},
+    {"may", POLICY(may), VALUE_RIGHTS},
     {"max_gp", POLICY(max_gp), RANGE(0, 32, "32")},
     {"max_fixed", POLICY(max_fixed), RANGE(0, 0xFFFF, "0xffff")},
     {NULL},

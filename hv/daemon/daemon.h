@@ -42,6 +42,7 @@ struct daemon {
     int64_t started_ms; /* wall clock */
 
     /* observe.c */
+    const char *description; /* the file that describes the machine; NULL: it is this one */
     struct vpmu_host_source *source;
     struct vpmu_host host;
     struct loop_timer watch;

@@ -143,6 +143,8 @@ static void add_owner(struct json_object *object, const struct entry_owner *owne
         uuid_write(owner->uuid, uuid);
         add_text(object, "uuid", uuid);
     }
+    if (owner->state == ENTRY_HELD)
+        add_number(object, "instance", owner->identity);
     if (owner->pid > 0)
         add_number(object, "pid", (uint64_t)owner->pid);
     json_object_object_add(object, "since_ms", json_object_new_int64(owner->since_ms));
@@ -234,6 +236,8 @@ static bool parse_owner(struct json_object *object, struct entry_owner *owner)
     owner->kind = (uint32_t)kind;
     owner->uid = (uid_t)uid;
     owner->since_ms = since;
+    if (owner->state == ENTRY_HELD)
+        owner->identity = json_object_get_uint64(json_object_object_get(object, "instance"));
     snprintf(owner->name, sizeof(owner->name), "%s", name);
     return !uuid || uuid_parse(uuid, owner->uuid);
 }

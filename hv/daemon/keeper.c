@@ -73,10 +73,16 @@ int keeper_save(struct daemon *daemon, bool clean, struct state_error *error)
 
 /* ---- After a restart ------------------------------------------------------------------------- */
 
+struct restoring {
+    struct daemon *daemon;
+    const struct state_head *head; /* read before the leases are */
+};
+
 static void restore(void *user, uint64_t id, const struct entry_owner *owner,
                     const struct vpmu_claim *claim)
 {
-    struct daemon *daemon = user;
+    const struct restoring *restoring = user;
+    struct daemon *daemon = restoring->daemon;
     struct entry_owner kept = *owner;
     struct vpmu_claim named = *claim;
     struct vpmu_answer answer;
@@ -84,8 +90,10 @@ static void restore(void *user, uint64_t id, const struct entry_owner *owner,
     char text[VPMU_WIRE_TEXT];
 
     named.name = owner->name;
-    if (kept.state == ENTRY_LIVE)
+    if (kept.state == ENTRY_LIVE) {
         kept.state = ENTRY_HELD;
+        kept.identity = restoring->head->instance;
+    }
     entry = books_enter(daemon->books, id, &kept, &named, NULL, &answer);
     if (entry && kept.state == ENTRY_RESERVED) {
         requests_expire(daemon, entry, daemon->config->reserve_ms);
@@ -110,7 +118,8 @@ void keeper_restore(struct daemon *daemon)
 {
     struct state_head head = {0};
     struct state_error error;
-    int status = state_read(daemon->config->state, &head, restore, daemon, &error);
+    struct restoring restoring = {daemon, &head};
+    int status = state_read(daemon->config->state, &head, restore, &restoring, &error);
 
     if (status == 0)
         return;

@@ -2,6 +2,7 @@
 #include "listen.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +54,7 @@ static int passed_for(const char *path)
         if (taken[i] || sd_is_socket_unix(fd, SOCK_STREAM, 1, path, 0) <= 0)
             continue;
         taken[i] = true;
+        fcntl(fd, F_SETFL, O_NONBLOCK);
         return fd;
     }
     return -1;

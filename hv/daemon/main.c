@@ -40,8 +40,8 @@
 #include "text.h"
 
 /* sd_notify(3) and what ends a program. */
-NEEDS(
-    "socket connect sendmsg sendto getsockopt setsockopt close fcntl getpid exit exit_group write");
+NEEDS("socket connect sendmsg sendto getsockopt setsockopt close fcntl getpid getuid getgid "
+      "geteuid getegid exit exit_group write");
 
 #define DEFAULT_CONFIG "/etc/vpmud.conf"
 #define SPARE_FDS 64u
@@ -177,6 +177,7 @@ static bool make_books(struct daemon *daemon)
 static bool begin(struct daemon *daemon)
 {
     struct vpmu_host_error error;
+    struct state_error unsaved;
 
     if (observe_begin(daemon, &error)) {
         log_event(LOG_ERR, "no-host", TEXT("why", error.text));
@@ -193,7 +194,8 @@ static bool begin(struct daemon *daemon)
     observe_start(daemon);
     requests_begin(daemon);
     metrics_start(daemon);
-    keeper_touch(daemon);
+    /* From now on a crash is seen as one. */
+    keeper_save(daemon, false, &unsaved);
     return true;
 }
 
@@ -347,7 +349,7 @@ static int run(struct daemon *daemon, const struct options *options)
 int main(int argc, char **argv)
 {
     struct options options = parse_options(argc, argv);
-    struct daemon daemon = {.config_path = options.config};
+    struct daemon daemon = {.config_path = options.config, .description = options.host};
     struct config_error error;
     int status;
 

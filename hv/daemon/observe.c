@@ -156,6 +156,21 @@ static void failed(struct daemon *daemon, const struct vpmu_host_error *error)
     log_event(LOG_ERR, "not-observed", TEXT("why", error->text));
 }
 
+/* A described machine is what its file says now; a file that is not valid says nothing new. */
+static int read_description(struct daemon *daemon, struct vpmu_host_error *error)
+{
+    struct vpmu_host_source *source;
+
+    if (!daemon->description)
+        return 0;
+    source = vpmu_host_described(daemon->description, error);
+    if (!source)
+        return -1;
+    vpmu_host_source_free(daemon->source);
+    daemon->source = source;
+    return 0;
+}
+
 static void observe_now(struct daemon *daemon)
 {
     uint32_t *pids = g_new(uint32_t, vpmu_admission_leases(books_admission(daemon->books)) + 1);
@@ -163,7 +178,8 @@ static void observe_now(struct daemon *daemon)
     struct vpmu_host_error error;
 
     daemon->statistics.observations++;
-    if (vpmu_host_refresh(daemon->source, &daemon->host, &error))
+    if (read_description(daemon, &error) ||
+        vpmu_host_refresh(daemon->source, &daemon->host, &error))
         failed(daemon, &error);
     else if (vpmu_host_measure(daemon->source, &daemon->host, NULL, 0, false, &managed, &error))
         failed(daemon, &error);

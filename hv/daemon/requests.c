@@ -195,6 +195,7 @@ static void tell_to_yield(struct daemon *daemon, struct entry *entry, const stru
     notice = requests_notice(daemon, entry);
     notice.reason = VPMU_REASON_YIELDING;
     notice.until_ms = pending->timer.at > now ? (uint32_t)(pending->timer.at - now) : 0;
+    notice.until_ms = MIN(notice.until_ms, daemon->config->notice_ms); /* now is a round's */
     snprintf(text, sizeof(text), "%s (pid %d) asks for counters that this VM has, and it yields",
              pending->peer->hello.name, (int)pending->peer->credentials.pid);
     vpmu_wire_text(notice.text, sizeof(notice.text), text);
@@ -497,9 +498,10 @@ static void end_grace_if_complete(struct daemon *daemon)
 static struct entry *held_entry(const struct peer *peer, uint64_t instance, uint64_t id)
 {
     const struct daemon *daemon = peer->daemon;
-    struct entry *entry = instance == daemon->predecessor ? books_find(daemon->books, id) : NULL;
+    struct entry *entry = books_find(daemon->books, id);
 
-    return entry && entry->owner.state == ENTRY_HELD && entry->owner.kind == peer->session.kind &&
+    return entry && entry->owner.state == ENTRY_HELD && entry->owner.identity == instance &&
+                   entry->owner.kind == peer->session.kind &&
                    entry->owner.uid == peer->credentials.uid &&
                    !memcmp(entry->owner.uuid, peer->hello.uuid, BOOKS_UUID)
                ? entry

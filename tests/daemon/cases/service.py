@@ -162,7 +162,7 @@ def metrics(results):
         with daemon.vm('web"1\\') as vm:
             lease = vm.acquire(4, processors=[0, 1]).lease
             vm.report(lease, 2, [0, 6, 2, 0, 0, 0, 0, 0], [(0, 2, 0x4300C0, 2 * 10**9, 10**9)])
-            refused(results, "one too many", lambda: vm.acquire(99), wire.INVALID_PARAMETER)
+            refused(results, "a claim that makes no sense", lambda: vm.acquire(1, least=(2, 0)), wire.INVALID_PARAMETER)
             text = exchange(daemon.metrics, b"GET /metrics HTTP/1.1\r\n\r\n")
             head, body = text.split("\r\n\r\n", 1)
             results.check("HTTP", "200 OK" in head and f"Content-Length: {len(body)}" in head, head)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A vpmud of one's own: in a folder of its own, on a described machine."""
 
+import ctypes
 import json
 import os
 import signal
@@ -17,6 +18,11 @@ BINARY = Path(os.environ["BUILD"]) / "bin" / os.environ.get("VPMUD", "vpmud")
 PATIENCE_S = 20
 
 ROOT_MAY_ALL = {"policy test": {"uid": str(os.getuid()), "may": "vm, profiler, hook, observer, revoke"}}
+
+
+def die_with_parent():
+    """In the child: a suite that is stopped leaves no daemon behind (PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def machine(processors=8, gp=8, fixed=3, watchdog=False, facts=None, holders=(), **more):
@@ -82,7 +88,8 @@ class Vpmud:
         self.log_file = open(self.folder / "log", "ab")
         offset = self.log_file.tell()
         self.process = subprocess.Popen([*self.wrap, str(BINARY), "--config", str(self.config),
-                                         "--host", str(self.host)], stderr=self.log_file)
+                                         "--host", str(self.host)], stdout=subprocess.DEVNULL,
+                                        stderr=self.log_file, preexec_fn=die_with_parent)
         self.wait_for_log("event=serving", offset)
 
     def read_log(self, offset=0):
