@@ -167,6 +167,18 @@ static inline bool has_mode(const struct vpmu_arbiter *arbiter, enum vpmu_mode m
     return (arbiter->mode & (uint32_t)mode) != 0;
 }
 
+/* text.c */
+struct text {
+    char *to;
+    size_t size;
+    size_t length; /* of the whole, whether it fits or not */
+};
+
+void arb_put_char(struct text *text, char c);
+void arb_put_string(struct text *text, const char *string);
+void arb_put_number(struct text *text, uint64_t number, unsigned base);
+size_t arb_text_end(struct text *text); /* writes the NUL; returns the length of the whole */
+
 /* explain.c */
 
 /* Where explanations go: the caller's structure, or scratch if it gave none; cleared. */

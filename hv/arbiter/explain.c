@@ -120,85 +120,53 @@ static const char *const sentences[] = {
 };
 _Static_assert(sizeof(sentences) / sizeof(sentences[0]) == VPMU_CAUSES, "a sentence per cause");
 
-/* ---- Text of bounded length ---- */
-
-struct text {
-    char *to;
-    size_t size;
-    size_t length; /* of the whole, whether it fits or not */
-};
-
-static void put_char(struct text *text, char c)
-{
-    if (text->length + 1 < text->size)
-        text->to[text->length] = c;
-    text->length++;
-}
-
-static void put_string(struct text *text, const char *string)
-{
-    while (*string)
-        put_char(text, *string++);
-}
-
-static void put_number(struct text *text, uint64_t number, unsigned base)
-{
-    char digits[20];
-    size_t count = 0;
-
-    do {
-        digits[count++] = "0123456789abcdef"[number % base];
-        number /= base;
-    } while (number);
-    while (count)
-        put_char(text, digits[--count]);
-}
+/* ---- Sentences ---- */
 
 static void put_processor(struct text *text, uint32_t processor)
 {
     if (processor == VPMU_NOT_SET) {
-        put_string(text, "any");
+        arb_put_string(text, "any");
         return;
     }
-    put_number(text, processor / GROUP_SIZE, 10);
-    put_char(text, ':');
-    put_number(text, processor % GROUP_SIZE, 10);
+    arb_put_number(text, processor / GROUP_SIZE, 10);
+    arb_put_char(text, ':');
+    arb_put_number(text, processor % GROUP_SIZE, 10);
 }
 
 static void put_index(struct text *text, uint32_t index)
 {
     if (index == VPMU_NOT_SET)
-        put_char(text, '?');
+        arb_put_char(text, '?');
     else
-        put_number(text, index, 10);
+        arb_put_number(text, index, 10);
 }
 
 static void put_resource(struct text *text, uint32_t index)
 {
     if (index == VPMU_EVENT_BUFFER) {
-        put_string(text, "the event buffer");
+        arb_put_string(text, "the event buffer");
         return;
     }
-    put_string(text, index < VPMU_FIXED_COUNTER ? "counter " : "fixed counter ");
-    put_number(text, index < VPMU_FIXED_COUNTER ? index : index - VPMU_FIXED_COUNTER, 10);
+    arb_put_string(text, index < VPMU_FIXED_COUNTER ? "counter " : "fixed counter ");
+    arb_put_number(text, index < VPMU_FIXED_COUNTER ? index : index - VPMU_FIXED_COUNTER, 10);
 }
 
 static void put_holder(struct text *text, const struct vpmu_holder *holder)
 {
-    put_string(text, holder->name);
-    put_string(text, " (id ");
-    put_number(text, holder->id, 10);
-    put_char(text, ')');
+    arb_put_string(text, holder->name);
+    arb_put_string(text, " (id ");
+    arb_put_number(text, holder->id, 10);
+    arb_put_char(text, ')');
 }
 
 static void put_field(struct text *text, char field, const struct vpmu_explanation *explanation)
 {
     switch (field) {
     case 'n':
-        put_number(text, explanation->position, 10);
+        arb_put_number(text, explanation->position, 10);
         break;
     case 't':
-        put_string(text, type_name(explanation->type));
+        arb_put_string(text, type_name(explanation->type));
         break;
     case 'p':
         put_processor(text, explanation->processor);
@@ -210,8 +178,8 @@ static void put_field(struct text *text, char field, const struct vpmu_explanati
         put_index(text, explanation->index);
         break;
     case 'l':
-        put_string(text, "0x");
-        put_number(text, explanation->lease, 16);
+        arb_put_string(text, "0x");
+        arb_put_number(text, explanation->lease, 16);
         break;
     case 'h':
         put_holder(text, &explanation->holder);
@@ -223,15 +191,13 @@ size_t vpmu_explanation_text(const struct vpmu_explanation *explanation, char *t
 {
     struct text out = {.to = text, .size = size};
 
-    put_string(&out, vpmu_status_name(explanation->status));
-    put_string(&out, ": ");
+    arb_put_string(&out, vpmu_status_name(explanation->status));
+    arb_put_string(&out, ": ");
     for (const char *c = sentences[explanation->cause]; *c; c++) {
         if (*c == '%')
             put_field(&out, *++c, explanation);
         else
-            put_char(&out, *c);
+            arb_put_char(&out, *c);
     }
-    if (size)
-        text[out.length < size ? out.length : size - 1] = '\0';
-    return out.length;
+    return arb_text_end(&out);
 }

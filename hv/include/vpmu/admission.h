@@ -88,7 +88,8 @@ struct vpmu_claim {
     struct vpmu_amount least;   /* what is accepted, at most need; need itself: all or nothing */
     struct vpmu_amount beside;  /* vCPU-bound: what the host counts on the same threads (libvirt's
                                    <perf>); it takes room and is not granted */
-    const uint64_t *processors; /* set: bit p % 64 of word p / 64; NULL: every online processor */
+    const uint64_t *processors; /* set: bit p % 64 of word p / 64; NULL: every online processor.
+                                   Those that are offline do not matter */
     uint32_t words;             /* of processors; 0 exactly when it is NULL */
     uint64_t holder;            /* of the caller's choosing, not looked at */
     const char *name; /* of the holder, for people; cut to VPMU_ADMISSION_NAME - 1 bytes */
@@ -97,16 +98,16 @@ struct vpmu_claim {
 /* Why an answer is what it is. After each: the fields of struct vpmu_answer that it sets. */
 enum vpmu_reason {
     VPMU_REASON_NONE,     /* granted as asked */
-    VPMU_REASON_REDUCED,  /* granted less: as for TAKEN, or ABSENT where nobody holds any */
+    VPMU_REASON_REDUCED,  /* granted less: as the reason why not all */
     VPMU_REASON_ABSENT,   /* a processor does not have so many: processor, capacity */
     VPMU_REASON_TAKEN,    /* CPU-wide leases leave too few: processor, capacity, used, lease */
     VPMU_REASON_STARVES,  /* it would starve a VM: processor, capacity, used, lease (the VM) */
     VPMU_REASON_YIELDING, /* it would starve only VMs that yield: as STARVES; revoke and retry */
     VPMU_REASON_GUEST_EVENTS, /* mediated: a CPU-wide lease counts guests: lease */
-    VPMU_REASON_GUESTS,       /* mediated: a VM has the PMU: lease */
-    VPMU_REASON_NO_PROCESSOR, /* the set is empty, or names a processor that is not there: processor
-                               */
-    VPMU_REASON_BAD_CLAIM,    /* a field is out of range */
+    VPMU_REASON_GUESTS,       /* mediated: a VM has the PMU: lease (YIELDING likewise) */
+    VPMU_REASON_NO_PROCESSOR, /* a processor is named that the host does not have: processor; or
+                                 none that is online */
+    VPMU_REASON_BAD_CLAIM,    /* a field is out of range, or need and beside share a fixed one */
     VPMU_REASON_NO_ROOM,      /* as many leases as there can be */
     VPMU_REASON_BAD_HANDLE,   /* not a live lease: lease as given */
     VPMU_REASONS,
@@ -118,9 +119,9 @@ struct vpmu_answer {
     enum vpmu_reason reason;
     vpmu_lease lease;        /* what is in the way: the largest lease that is, else the oldest */
     uint32_t processor;      /* the lowest one where it fails */
-    struct vpmu_amount need; /* what was asked of it, with what is beside */
+    struct vpmu_amount need; /* what does not fit: need, or least where that fails, with beside */
     struct vpmu_amount capacity; /* what it has */
-    struct vpmu_amount used;     /* what others have of it */
+    struct vpmu_amount used;     /* what others have of it, of those that the reason speaks of */
     uint64_t holder;             /* of lease */
     char name[VPMU_ADMISSION_NAME];
 };
@@ -154,7 +155,8 @@ vpmu_status vpmu_admission_release(struct vpmu_admission *admission, vpmu_lease 
 /*
  * Changes what a live lease has to need (elastic counters, a changed affinity is a new lease). All
  * or nothing: on failure the lease keeps what it had. Giving back always succeeds. Statuses as for
- * acquire, and BAD_HANDLE. Not for a revoked lease: BAD_HANDLE.
+ * acquire, and BAD_HANDLE. Not for a revoked lease: BAD_HANDLE. An observed lease becomes what need
+ * says.
  */
 vpmu_status vpmu_admission_resize(struct vpmu_admission *admission, vpmu_lease lease,
                                   struct vpmu_amount need, struct vpmu_answer *answer);
@@ -168,7 +170,8 @@ vpmu_status vpmu_admission_revoke(struct vpmu_admission *admission, vpmu_lease l
 
 /*
  * The leases that must be revoked for claim to be granted, one after the other, oldest first;
- * VPMU_LEASE_NONE begins and ends the round. O(leases).
+ * VPMU_LEASE_NONE begins and ends the round; none if that would not help. It may be reduced then:
+ * no more is revoked than least needs. O(leases that yield * processors that claim names).
  */
 vpmu_lease vpmu_admission_yielding(const struct vpmu_admission *admission,
                                    const struct vpmu_claim *claim, vpmu_lease lease);
@@ -182,7 +185,8 @@ struct vpmu_admission_lease {
     struct vpmu_amount asked;   /* need of the claim, or of the last resize that succeeded */
     struct vpmu_amount granted; /* nothing when revoked */
     struct vpmu_amount beside;
-    const uint64_t *processors; /* as in the claim; stays valid until the lease ends */
+    const uint64_t *processors; /* as in the claim, the online ones if it had NULL; valid until the
+                                   lease ends */
     uint32_t words;             /* of processors: of the whole host, also if the claim had NULL */
     uint64_t holder;
     const char *name;
