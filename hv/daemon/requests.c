@@ -355,16 +355,18 @@ static struct entry *enter_or_take_over(struct peer *peer, const struct vpmu_cla
     return reserved;
 }
 
+/* The answer first: its peer need not wait for the log. */
 static void give(struct peer *peer, const struct vpmu_wire_header *header, struct entry *entry,
                  const char *event, const struct vpmu_answer *answer)
 {
-    char text[VPMU_WIRE_TEXT];
+    char text[VPMU_WIRE_TEXT] = "as asked";
 
     peer_own(peer, entry);
-    keeper_touch(peer->daemon);
-    vpmu_answer_text(answer, text, sizeof(text));
-    log_lease(peer->daemon, LOG_INFO, event, entry, answer->reason ? text : "as asked");
     peer_grant(peer, header, entry, answer);
+    if (answer->reason != VPMU_REASON_NONE)
+        vpmu_answer_text(answer, text, sizeof(text));
+    log_lease(peer->daemon, LOG_INFO, event, entry, text);
+    keeper_touch(peer->daemon);
 }
 
 static void reserve(struct peer *peer, const struct vpmu_wire_header *header,
@@ -613,9 +615,9 @@ void request_release(struct peer *peer, const struct vpmu_wire_header *header, u
 
     if (!entry)
         return;
+    peer_done(peer, header);
     log_lease(peer->daemon, LOG_INFO, "released", entry, "given back");
     strike(peer->daemon, entry);
-    peer_done(peer, header);
     requests_settle(peer->daemon);
 }
 

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # vpmud over its real sockets; see tests/daemon/run. The sanitized one goes through the same cases.
 
-PROGRAMS += vpmud-asan sandbox-probe
+PROGRAMS += vpmud-asan sandbox-probe bench-client
+prog_bench-client_SRC := tests/daemon/bench_client.c
+prog_bench-client_CFLAGS := -D_GNU_SOURCE
+
 prog_vpmud-asan_SRC = $(vpmud_SRC)
 prog_vpmud-asan_CFLAGS = $(daemon_CFLAGS) $(SANITIZE)
 prog_vpmud-asan_LIBS = $(daemon_LIBS) $(SANITIZE)
@@ -14,7 +17,7 @@ prog_sandbox-probe_PACKAGES := host
 
 SUITES += daemon
 daemon_PACKAGES := base unit host
-daemon_NEEDS = $(addprefix $(BUILD)/bin/,vpmud vpmud-asan sandbox-probe vpmuctl)
+daemon_NEEDS = $(addprefix $(BUILD)/bin/,vpmud vpmud-asan sandbox-probe bench-client vpmuctl)
 
 FUZZ_TARGETS += config
 fuzz_config_SRC := tests/fuzz/config.c hv/daemon/config.c hv/daemon/policy.c hv/daemon/file.c

@@ -81,13 +81,15 @@ def descriptors(results):
     """A message with descriptors ends the connection, and the descriptors with it."""
     with Vpmud() as daemon, daemon.vm() as vm:
         vm.acquire(1)
+        eventually(lambda: '"vm"' in daemon.state.read_text(), "the state file is written, and closed")
         before = len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
         pipe = os.pipe()
         vm.socket.sendmsg([wire.HEADER.pack(wire.PING, 1, 0, 9)],
                           [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", pipe))])
         results.check("it is closed", is_closed(vm))
         eventually(lambda: not daemon.leases(), "its lease is given back")
-        results.equal("no descriptor is left", len(os.listdir(f"/proc/{daemon.process.pid}/fd")), before - 1)
+        eventually(lambda: len(os.listdir(f"/proc/{daemon.process.pid}/fd")) == before - 1, "a descriptor is left")
+        results.check("no descriptor is left", True)
         for end in pipe:
             os.close(end)
 
