@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* The control socket: lines of JSON, for vpmuctl. docs/protocol.md has the schema. */
+/* The control socket: lines of JSON, for vpmuctl. docs/control.md has the schema. */
 #ifndef VPMUD_CONTROL_H
 #define VPMUD_CONTROL_H
 

@@ -24,7 +24,7 @@ const char *counter_state_name(uint32_t state);
 /* {"gp": number, "fixed": set}. */
 struct json_object *describe_amount(struct vpmu_amount amount);
 
-/* Everything about an entry that outlives its connection; docs/protocol.md lists it. */
+/* Everything about an entry that outlives its connection; docs/control.md lists it. */
 struct json_object *describe_entry(const struct books *books, const struct entry *entry);
 
 /* What a VM has said of its counters. */

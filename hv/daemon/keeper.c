@@ -132,7 +132,7 @@ void keeper_restore(struct daemon *daemon)
     daemon->complete = status > 0 && head.clean;
     books_begin_at(daemon->books, head.next_id);
     log_event(
-        LOG_INFO, "restored", NUMBER("held", books_count(daemon->books, ENTRY_HELD)),
+        LOG_INFO, "state-read", NUMBER("held", books_count(daemon->books, ENTRY_HELD)),
         NUMBER("reserved", books_count(daemon->books, ENTRY_RESERVED)),
         TEXT("predecessor", daemon->complete ? "ended in good order" : "did not end by itself"));
 }
