@@ -23,44 +23,6 @@ struct history {
     size_t size;
 };
 
-/* ---- Bytes ---- */
-
-/* splitmix64 (Steele, Lea, Flood 2014). */
-static uint64_t generate(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
-
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
-}
-
-static bool ended(const struct source *source)
-{
-    return source->data && !source->size;
-}
-
-static uint8_t byte(struct source *source)
-{
-    if (!source->data)
-        return (uint8_t)generate(&source->state);
-    if (!source->size)
-        return 0;
-    source->size--;
-    return *source->data++;
-}
-
-static uint32_t pick(struct source *source, uint32_t count)
-{
-    return byte(source) % count;
-}
-
-/* Once in 32 times. */
-static bool seldom(struct source *source)
-{
-    return byte(source) >= 248;
-}
-
 /* ---- Comparison ---- */
 
 __attribute__((format(printf, 2, 3))) static bool differ(struct history *history,

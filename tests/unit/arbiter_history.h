@@ -7,15 +7,7 @@
 #ifndef ARBITER_HISTORY_H
 #define ARBITER_HISTORY_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-struct source {
-    const uint8_t *data; /* NULL: bytes are made from state */
-    size_t size;
-    uint64_t state;
-};
+#include "source.h"
 
 /*
  * Runs at most operations of them, or until the data ends; then frees all and looks for leaks.
