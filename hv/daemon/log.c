@@ -12,6 +12,8 @@
 
 NEEDS("write clock_gettime");
 
+#define LOG_LINE 1536u /* bytes of a line at most */
+
 struct text {
     char *at;
     uint32_t room; /* without the newline and the NUL */
@@ -68,19 +70,26 @@ static void put_value(struct text *text, const char *value)
     put(text, '"');
 }
 
+static void put_number(struct text *text, uint64_t number)
+{
+    char digits[24], *at = digits + sizeof(digits) - 1;
+
+    *at = '\0';
+    do
+        *--at = (char)('0' + number % 10);
+    while (number /= 10);
+    put_string(text, at);
+}
+
 static void put_field(struct text *text, const struct log_field *field)
 {
-    char number[24];
-
     put(text, ' ');
     put_string(text, field->key);
     put(text, '=');
-    if (field->text) {
+    if (field->text)
         put_value(text, field->text);
-        return;
-    }
-    snprintf(number, sizeof(number), "%llu", (unsigned long long)field->number);
-    put_string(text, number);
+    else
+        put_number(text, field->number);
 }
 
 uint32_t log_format(char *line, uint32_t size, const char *event, const struct log_field *fields)
@@ -103,26 +112,45 @@ static int put_head(char *line, size_t size, int priority)
                                          [LOG_WARNING] = "warning",
                                          [LOG_NOTICE] = "notice",
                                          [LOG_INFO] = "info"};
+    static time_t second;
+    static char stamp[32];
     struct timespec now;
     struct tm utc;
-    char stamp[32];
 
     if (getenv("JOURNAL_STREAM"))
         return snprintf(line, size, "<%d>", priority);
     clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &utc);
+    if (now.tv_sec != second) {
+        second = now.tv_sec;
+        gmtime_r(&second, &utc);
+        strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &utc);
+    }
     return snprintf(line, size, "time=%s.%03ldZ level=%s ", stamp, now.tv_nsec / 1000000,
                     levels[priority]);
 }
 
+static char unwritten[16384];
+static uint32_t unwritten_size;
+
+bool log_is_unwritten(void)
+{
+    return unwritten_size;
+}
+
+void log_flush(void)
+{
+    /* If standard error is gone or full there is nobody to tell. */
+    if (unwritten_size && write(STDERR_FILENO, unwritten, unwritten_size) < 0)
+        unwritten_size = 0;
+    unwritten_size = 0;
+}
+
 void log_fields(int priority, const char *event, const struct log_field *fields)
 {
-    char line[1536];
-    uint32_t head = (uint32_t)put_head(line, sizeof(line), priority);
-    uint32_t length = head + log_format(line + head, (uint32_t)sizeof(line) - head, event, fields);
+    char *line = unwritten + unwritten_size;
+    uint32_t head = (uint32_t)put_head(line, LOG_LINE, priority);
 
-    /* One call, one line. If standard error is gone or full there is nobody to tell. */
-    if (write(STDERR_FILENO, line, length) < 0)
-        return;
+    unwritten_size += head + log_format(line + head, LOG_LINE - head, event, fields);
+    if (priority < LOG_INFO || unwritten_size > sizeof(unwritten) - LOG_LINE)
+        log_flush();
 }

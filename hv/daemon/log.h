@@ -3,6 +3,7 @@
 #ifndef VPMUD_LOG_H
 #define VPMUD_LOG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <syslog.h> /* LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO */
 
@@ -18,6 +19,13 @@ struct log_field {
 
 /* Writes "event=EVENT key=value ..."; the list ends with a field without a key. */
 void log_fields(int priority, const char *event, const struct log_field *fields);
+
+/*
+ * Lines of LOG_INFO are gathered, and written when there is nothing else to do, with the next line
+ * that is more than information, or when there are many: a request need not pay for a write.
+ */
+bool log_is_unwritten(void);
+void log_flush(void);
 
 #define log_event(priority, event, ...)                                                            \
     log_fields((priority), (event), (const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){0}})

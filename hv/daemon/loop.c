@@ -9,11 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "log.h"
 #include "needs.h"
 
 NEEDS("epoll_ctl epoll_wait timerfd_settime read close clock_gettime rt_sigprocmask");
 
 #define ROUND 64
+#define QUIET_MS 50 /* nothing has happened for so long: time for the log */
 
 struct loop {
     int epoll;
@@ -208,13 +210,16 @@ int loop_run(struct loop *loop)
     while (!loop->stopped) {
         int saved;
 
-        loop->count = epoll_wait(loop->epoll, loop->events, ROUND, -1);
+        loop->count =
+            epoll_wait(loop->epoll, loop->events, ROUND, log_is_unwritten() ? QUIET_MS : -1);
         saved = errno;
         loop->now = monotonic_ms();
         if (loop->count < 0 && saved != EINTR) {
             errno = saved;
             return -1;
         }
+        if (loop->count == 0)
+            log_flush();
         run_round(loop);
     }
     return 0;

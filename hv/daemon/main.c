@@ -361,6 +361,7 @@ int main(int argc, char **argv)
         return 1;
     }
     status = run(&daemon, &options);
+    log_flush();
     config_free(daemon.config);
     return status;
 }
