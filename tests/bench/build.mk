@@ -4,12 +4,15 @@
 PROGRAMS += bench-arbiter
 prog_bench-arbiter_SRC := tests/bench/arbiter.c $(wildcard hv/arbiter/*.c)
 
+PROGRAMS += bench-admission
+prog_bench-admission_SRC := tests/bench/admission.c $(wildcard hv/arbiter/*.c)
+
 BENCH_OUT := $(BUILD)/bench
 BENCH_IMAGE := $(BENCH_OUT)/bench.elf
 BENCH_OBJS := $(patsubst tests/bench/guest/%.c,$(BENCH_OUT)/%.o,$(wildcard tests/bench/guest/*.c))
 
 bench_PACKAGES := base source qemu firmware linux
-bench_NEEDS += qemu qemu-stock $(BUILD)/bin/bench-arbiter $(BENCH_IMAGE) $(BENCH_OUT)/rom.bin $(BUILD)/linux/vmlinuz
+bench_NEEDS += qemu qemu-stock $(BUILD)/bin/bench-arbiter $(BUILD)/bin/bench-admission $(BENCH_IMAGE) $(BENCH_OUT)/rom.bin $(BUILD)/linux/vmlinuz
 
 # The library's own fragment comes later: what it defines is not known yet where make looks for names at once.
 BENCH_GUEST := $(BUILD)/tests/guest
