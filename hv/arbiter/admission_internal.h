@@ -128,7 +128,7 @@ const uint64_t *adm_set(const struct vpmu_admission *admission, uint32_t slot);
 struct adm_want adm_lease_want(const struct vpmu_admission *admission, uint32_t slot);
 
 /* admission_tally.c */
-void adm_tally_change(struct vpmu_admission *admission, uint32_t slot, bool add);
+void adm_tally_change(struct vpmu_admission *admission, uint32_t slot, bool more);
 struct vpmu_amount adm_sum(const struct tally *tally);
 struct vpmu_amount adm_largest(const struct tally *tally);
 

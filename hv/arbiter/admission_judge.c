@@ -219,9 +219,19 @@ static bool names(const uint64_t *set, uint32_t words, uint32_t p)
     return p / GROUP_SIZE < words && set[p / GROUP_SIZE] & BIT(p % GROUP_SIZE);
 }
 
+/* Not the compiler's own: where the processor has no such instruction, that calls a library. */
+static uint32_t count_of(uint32_t set)
+{
+    uint32_t count = 0;
+
+    for (; set; set &= set - 1)
+        count++;
+    return count;
+}
+
 static uint32_t all_of(struct vpmu_amount amount)
 {
-    return amount.gp + (uint32_t)__builtin_popcount(amount.fixed);
+    return amount.gp + count_of(amount.fixed);
 }
 
 /* How much the lease in slot is in the way at a failure; 0: not at all. */
@@ -239,7 +249,7 @@ static uint32_t weight(const struct vpmu_admission *admission, const struct adm_
     const struct adm_processor *processor = &admission->processors[failure.processor];
     if (!gp_fits(want->total.gp, used_at(processor, failure.layer), processor->capacity))
         return has.total.gp;
-    return (uint32_t)__builtin_popcount(has.total.fixed & want->total.fixed);
+    return count_of(has.total.fixed & want->total.fixed);
 }
 
 static uint32_t heaviest(const struct vpmu_admission *admission, const struct adm_want *want,
@@ -326,8 +336,6 @@ bool adm_in_the_way(const struct vpmu_admission *admission, const struct adm_wan
         return false;
     if (excluding_layer(admission, want) != LAYERS)
         return true;
-    if (admission->mediated)
-        return false;
     for (struct adm_walk walk = adm_walk(admission, want->set, want->words);
          adm_walk_next(&walk);) {
         const struct adm_processor *processor = &admission->processors[walk.processor];

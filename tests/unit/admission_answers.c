@@ -611,7 +611,7 @@ Test(admission, long_names_are_cut_between_characters)
     struct vpmu_amount granted;
 
     memset(name, 'n', VPMU_ADMISSION_NAME - 2);
-    strcat(name, "\xC3\xBC-vm");
+    memcpy(name + VPMU_ADMISSION_NAME - 2, "\xC3\xBC-vm", 6);
     vpmu_lease lease = lease_for(admission, &vm, &granted, &answer);
     vpmu_admission_lease(admission, lease, &info);
     cr_expect_eq(strlen(info.name), VPMU_ADMISSION_NAME - 2);

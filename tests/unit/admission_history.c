@@ -131,8 +131,10 @@ static bool same_state(struct history *history)
 
 static struct vpmu_amount some_amount(struct source *source, uint32_t gp)
 {
-    return (struct vpmu_amount){(uint16_t)pick(source, gp + 1),
-                                (uint16_t)(byte(source) & byte(source) & 7)};
+    struct vpmu_amount amount = {.gp = (uint16_t)pick(source, gp + 1), .fixed = byte(source) & 7};
+
+    amount.fixed &= byte(source);
+    return amount;
 }
 
 static bool start(struct history *history)
