@@ -2,8 +2,8 @@
 #include "admission_history.h"
 
 #include "admission_naive.h"
+#include "difference.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,31 +16,10 @@ struct history {
     struct naive naive;
     vpmu_lease handles[HANDLES]; /* the last ones that were given out, live or not */
     uint32_t handed_out;
-    uint32_t operation;
-    char *difference;
-    size_t size;
+    struct difference difference;
 };
 
 /* ---- Comparison ---- */
-
-__attribute__((format(printf, 2, 3))) static bool differ(struct history *history,
-                                                         const char *format, ...)
-{
-    va_list arguments;
-    int length = snprintf(history->difference, history->size, "operation %u: ", history->operation);
-
-    va_start(arguments, format);
-    vsnprintf(history->difference + length, history->size - (size_t)length, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
-#define SAME(got, wanted, what)                                                                    \
-    do {                                                                                           \
-        unsigned long long got_ = (got), wanted_ = (wanted);                                       \
-        if (got_ != wanted_)                                                                       \
-            return differ(history, "%s is 0x%llx, not 0x%llx", what, got_, wanted_);               \
-    } while (0)
 
 static unsigned long long number(struct vpmu_amount amount)
 {
@@ -61,9 +40,9 @@ static bool same_answer(struct history *history, const struct vpmu_answer *got,
     SAME(number(got->used), number(wanted->used), "answer's used");
     SAME(got->holder, wanted->holder, "holder");
     if (strcmp(got->name, wanted->name) != 0)
-        return differ(history, "name is %s, not %s", got->name, wanted->name);
+        return differ(&history->difference, "name is %s, not %s", got->name, wanted->name);
     if (vpmu_answer_text(got, text, sizeof(text)) != strlen(text) || strchr(text, '?'))
-        return differ(history, "text: %s", text);
+        return differ(&history->difference, "text: %s", text);
     return true;
 }
 
@@ -99,7 +78,7 @@ static bool same_lease(struct history *history, const struct naive_lease *wanted
     for (uint32_t p = 0; p < history->naive.processor_count; p++)
         SAME(got.processors[p / 64] >> p % 64 & 1, wanted->on[p], "processor of a lease");
     if (strcmp(got.name, wanted->name) != 0)
-        return differ(history, "lease's name is %s, not %s", got.name, wanted->name);
+        return differ(&history->difference, "lease's name is %s, not %s", got.name, wanted->name);
     SAME(vpmu_admission_short(history->admission, wanted->handle, &why),
          naive_short(&history->naive, wanted->handle, &naive_why), "short");
     return same_answer(history, &why, &naive_why);
@@ -112,7 +91,7 @@ static bool same_state(struct history *history)
     const char *broken = naive_broken(naive);
 
     if (broken)
-        return differ(history, "%s", broken);
+        return differ(&history->difference, "%s", broken);
     for (uint32_t p = 0; p < naive->processor_count; p++)
         if (!same_use(history, p))
             return false;
@@ -159,13 +138,13 @@ static bool start(struct history *history)
     size_t size = vpmu_admission_size(&config);
     void *memory = malloc(size);
     if (!memory)
-        return differ(history, "no memory");
+        return differ(&history->difference, "no memory");
     memset(memory, 0xA5, size);
     history->admission = vpmu_admission_init(memory, size, &config);
     if (history->admission)
         return true;
     free(memory);
-    return differ(history, "no admission");
+    return differ(&history->difference, "no admission");
 }
 
 /* ---- Operations ---- */
@@ -254,7 +233,7 @@ static bool acquire(struct history *history, const struct vpmu_claim *claim)
     }
     SAME(number(granted), number(place->granted), "granted");
     if (naive_find(&history->naive, lease))
-        return differ(history, "handle 0x%llx came twice", (unsigned long long)lease);
+        return differ(&history->difference, "handle 0x%llx came twice", (unsigned long long)lease);
     place->handle = lease;
     history->handles[history->handed_out++ % HANDLES] = lease;
     return true;
@@ -380,14 +359,14 @@ static bool finish(struct history *history)
 bool admission_history_run(struct source *source, uint32_t operations, char *difference,
                            size_t size)
 {
-    struct history history = {.source = source, .difference = difference, .size = size};
+    struct history history = {.source = source, .difference = {.text = difference, .size = size}};
     bool same = start(&history);
 
     if (!same)
         return false;
-    while (same && history.operation < operations && !ended(source)) {
+    while (same && history.difference.operation < operations && !ended(source)) {
         same = operate(&history);
-        history.operation++;
+        history.difference.operation++;
     }
     same = same && finish(&history);
     free(history.admission);

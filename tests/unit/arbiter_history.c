@@ -2,8 +2,8 @@
 #include "arbiter_history.h"
 
 #include "arbiter_naive.h"
+#include "difference.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,38 +18,17 @@ struct history {
     struct naive naive;
     vpmu_lease handles[HANDLES]; /* the last ones that were given out, live or not */
     uint32_t handed_out;
-    uint32_t operation;
-    char *difference;
-    size_t size;
+    struct difference difference;
 };
 
 /* ---- Comparison ---- */
-
-__attribute__((format(printf, 2, 3))) static bool differ(struct history *history,
-                                                         const char *format, ...)
-{
-    va_list arguments;
-    int length = snprintf(history->difference, history->size, "operation %u: ", history->operation);
-
-    va_start(arguments, format);
-    vsnprintf(history->difference + length, history->size - (size_t)length, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
-#define SAME(got, wanted, what)                                                                    \
-    do {                                                                                           \
-        unsigned long long got_ = (got), wanted_ = (wanted);                                       \
-        if (got_ != wanted_)                                                                       \
-            return differ(history, "%s is 0x%llx, not 0x%llx", what, got_, wanted_);               \
-    } while (0)
 
 static bool same_holder(struct history *history, const struct vpmu_holder *got,
                         const struct vpmu_holder *wanted)
 {
     SAME(got->id, wanted->id, "holder");
     if (strcmp(got->name, wanted->name) != 0)
-        return differ(history, "holder's name is %s, not %s", got->name, wanted->name);
+        return differ(&history->difference, "holder's name is %s, not %s", got->name, wanted->name);
     return true;
 }
 
@@ -254,7 +233,7 @@ static bool start(struct history *history)
     naive_init(&history->naive, &config);
     if (!history->arbiter)
         free(memory);
-    return history->arbiter || differ(history, "no arbiter");
+    return history->arbiter || differ(&history->difference, "no arbiter");
 }
 
 /* ---- Operations ---- */
@@ -376,7 +355,8 @@ static bool allocate(struct history *history)
     }
     for (uint32_t i = 0; i < HANDLES; i++)
         if (history->handles[i] == lease)
-            return differ(history, "handle 0x%llx came twice", (unsigned long long)lease);
+            return differ(&history->difference, "handle 0x%llx came twice",
+                          (unsigned long long)lease);
     place->handle = lease;
     remember(history, lease);
     return true;
@@ -480,7 +460,8 @@ static bool overflow(struct history *history)
         const struct naive_lease *lease = naive_find(naive, delivery.lease);
 
         if (!lease || !delivery.bits || delivery.bits & (seen | ~bits))
-            return differ(history, "delivery of 0x%llx", (unsigned long long)delivery.bits);
+            return differ(&history->difference, "delivery of 0x%llx",
+                          (unsigned long long)delivery.bits);
         seen |= delivery.bits;
         SAME(left, bits & ~seen, "what is left to deliver");
         SAME(delivery.event_buffer, delivery.bits >> VPMU_EVENT_BUFFER & 1, "event buffer");
@@ -536,14 +517,14 @@ static bool finish(struct history *history)
 
 bool history_run(struct source *source, uint32_t operations, char *difference, size_t size)
 {
-    struct history history = {.source = source, .difference = difference, .size = size};
+    struct history history = {.source = source, .difference = {.text = difference, .size = size}};
     bool same = start(&history);
 
     if (!same)
         return false;
-    while (same && history.operation < operations && !ended(source)) {
+    while (same && history.difference.operation < operations && !ended(source)) {
         same = operate(&history);
-        history.operation++;
+        history.difference.operation++;
     }
     same = same && finish(&history);
     free(history.arbiter);
