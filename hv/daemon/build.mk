@@ -5,7 +5,7 @@ daemon_CFLAGS = $(host_CFLAGS)
 daemon_LIBS = $(host_LIBS) $(shell pkg-config --libs libsystemd libseccomp libcap-ng)
 
 # Shared by the programs that are made of vpmud's files.
-vpmud_SRC = $(daemon_SRC) $(host_SRC) $(wildcard hv/wire/*.c hv/arbiter/*.c)
+vpmud_SRC = $(daemon_SRC) $(host_SRC) $(wire_SRC) $(arbiter_SRC)
 
 PROGRAMS += vpmud
 prog_vpmud_SRC = $(vpmud_SRC)

@@ -43,18 +43,18 @@ struct key {
     bool fixed;           /* needs a restart */
 };
 
-#define DAEMON(field) #field, offsetof(struct config, field)
-#define POLICY(field) offsetof(struct policy, field)
+#define DAEMON(field) .name = #field, .at = offsetof(struct config, field)
+#define POLICY(title, field) .name = (title), .at = offsetof(struct policy, field)
 #define RANGE(low, high, usual)                                                                    \
     .value = VALUE_NUMBER, .least = (low), .most = (high), .fallback = (usual)
 
 static const struct key daemon_keys[] = {
-    {DAEMON(socket), VALUE_SOCKET, .fallback = "/run/vpmud/vpmud.sock", .fixed = true},
-    {DAEMON(control), VALUE_SOCKET, .fallback = "/run/vpmud/control.sock", .fixed = true},
-    {DAEMON(metrics), VALUE_SOCKET, .fixed = true},
-    {DAEMON(textfile), VALUE_PATH},
-    {DAEMON(state), VALUE_PATH, .fallback = "/var/lib/vpmud/state", .fixed = true},
-    {DAEMON(user), VALUE_WORD, .fixed = true},
+    {DAEMON(socket), .value = VALUE_SOCKET, .fallback = "/run/vpmud/vpmud.sock", .fixed = true},
+    {DAEMON(control), .value = VALUE_SOCKET, .fallback = "/run/vpmud/control.sock", .fixed = true},
+    {DAEMON(metrics), .value = VALUE_SOCKET, .fixed = true},
+    {DAEMON(textfile), .value = VALUE_PATH},
+    {DAEMON(state), .value = VALUE_PATH, .fallback = "/var/lib/vpmud/state", .fixed = true},
+    {DAEMON(user), .value = VALUE_WORD, .fixed = true},
     {DAEMON(grace_ms), RANGE(0, 600000, "5000")},
     {DAEMON(notice_ms), RANGE(0, 600000, "2000")},
     {DAEMON(reserve_ms), RANGE(1000, 86400000, "120000")},
@@ -62,21 +62,21 @@ static const struct key daemon_keys[] = {
     {DAEMON(connections), RANGE(1, 1000000, "16384")},
     {DAEMON(pending), RANGE(0, 65536, "256")},
     {DAEMON(queue_bytes), RANGE(8192, 1u << 26, "65536")},
-    {NULL},
+    {.name = NULL},
 };
 
 static const struct key watch_keys[] = {
     {DAEMON(interval_ms), RANGE(0, 3600000, "10000")},
-    {NULL},
+    {.name = NULL},
 };
 
 static const struct key policy_keys[] = {
-    {"uid", POLICY(uids), VALUE_UIDS},
-    {"gid", POLICY(gids), VALUE_GIDS},
-    {"may", POLICY(may), VALUE_RIGHTS},
-    {"max_gp", POLICY(max_gp), RANGE(0, 32, "32")},
-    {"max_fixed", POLICY(max_fixed), RANGE(0, 0xFFFF, "0xffff")},
-    {NULL},
+    {POLICY("uid", uids), .value = VALUE_UIDS},
+    {POLICY("gid", gids), .value = VALUE_GIDS},
+    {POLICY("may", may), .value = VALUE_RIGHTS},
+    {POLICY("max_gp", max_gp), RANGE(0, 32, "32")},
+    {POLICY("max_fixed", max_fixed), RANGE(0, 0xFFFF, "0xffff")},
+    {.name = NULL},
 };
 
 static const struct section {

@@ -21,6 +21,6 @@ daemon_NEEDS = $(addprefix $(BUILD)/bin/,vpmud vpmud-asan sandbox-probe bench-cl
 
 FUZZ_TARGETS += config
 fuzz_config_SRC := tests/fuzz/config.c hv/daemon/config.c hv/daemon/policy.c hv/daemon/file.c
-fuzz_config_CFLAGS = $(host_CFLAGS) -Wno-missing-field-initializers # rows end where nothing more is to say
+fuzz_config_CFLAGS = $(host_CFLAGS)
 fuzz_config_LIBS = $(host_LIBS)
 fuzz_config_FLAGS := -max_len=2048
