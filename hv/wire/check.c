@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* What a message must be. Pure, and safe against any message that vpmu_wire_read() has put
  * together. */
-#include <stdio.h>
 #include <string.h>
 
 #include "vpmu/wire.h"
@@ -142,10 +141,17 @@ static bool has_size(const struct vpmu_wire_message *message, uint32_t size,
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
+/* "NAME: what"; all of them are far shorter than a text may be. */
 static vpmu_status answer(vpmu_status status, char text[VPMU_WIRE_TEXT], const char *name,
                           const char *what)
 {
-    snprintf(text, VPMU_WIRE_TEXT, "%s: %s", name, what);
+    const char *const parts[] = {name, ": ", what};
+    size_t at = 0;
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        for (const char *c = parts[i]; *c && at < VPMU_WIRE_TEXT - 1; c++)
+            text[at++] = *c;
+    text[at] = '\0';
     return status;
 }
 

@@ -2,7 +2,6 @@
 """Ten thousand VMs. tests/daemon/bench has the figures; here are bounds that only a blunder breaks."""
 
 import resource
-import statistics
 import time
 
 import wire
@@ -50,14 +49,14 @@ def grow(daemon, vms, count):
 
 
 def cost(daemon):
-    """Of an acquisition and a release: the median of some hundred."""
+    """Of an acquisition and a release: the fastest of some hundred, for what else runs here only slows them."""
     times = []
     with daemon.vm("probe") as vm:
         for number in range(400):
             begin = time.perf_counter()
             vm.release(vm.acquire(4, processors=processors_of(number)).lease)
             times.append(time.perf_counter() - begin)
-    return statistics.median(times)
+    return min(times)
 
 
 CASES = [many]

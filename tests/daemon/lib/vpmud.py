@@ -60,10 +60,11 @@ class Vpmud:
         return self
 
     def __exit__(self, *_):
-        self.stop()
-        for end in (self.owned,):
-            if end:
-                end.cleanup()
+        code, log = self.stop(), self.read_log() if (self.folder / "log").exists() else ""
+        if self.owned:
+            self.owned.cleanup()
+        if code:
+            raise RuntimeError(f"vpmud ended with {code}: {log[-600:]}")
 
     socket = property(lambda self: self.folder / "vpmud.sock")
     control = property(lambda self: self.folder / "control.sock")
