@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The client's library. Users add client_SRC, with =, and -D_GNU_SOURCE.
+client_SRC = $(wildcard hv/client/*.c) $(wire_SRC)
+
+UNIT_TESTS += client
+unit_client_SRC = $(wildcard tests/unit/client_*.c) $(client_SRC)
+unit_client_CFLAGS := -D_GNU_SOURCE
