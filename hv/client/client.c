@@ -36,7 +36,8 @@ struct vpmu_client *vpmu_client_new(const struct vpmu_client_options *options,
         return NULL;
     }
     client->options = *options;
-    client->options.path = strcpy(client->path, path);
+    memcpy(client->path, path, strlen(path));
+    client->options.path = client->path;
     vpmu_wire_text(client->name, sizeof(client->name), options->name);
     client->options.name = client->name;
     if (options->uuid)

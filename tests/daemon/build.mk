@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # vpmud over its real sockets; see tests/daemon/run. The sanitized one goes through the same cases.
 
-PROGRAMS += vpmud-asan sandbox-probe bench-client
+PROGRAMS += vpmud-asan sandbox-probe bench-client client-probe
 prog_bench-client_SRC := tests/daemon/bench_client.c
 prog_bench-client_CFLAGS := -D_GNU_SOURCE
+
+prog_client-probe_SRC = tests/daemon/client_probe.c $(client_SRC)
+prog_client-probe_CFLAGS := -D_GNU_SOURCE $(SANITIZE)
+prog_client-probe_LIBS := $(SANITIZE)
 
 prog_vpmud-asan_SRC = $(vpmud_SRC)
 prog_vpmud-asan_CFLAGS = $(daemon_CFLAGS) $(SANITIZE)
@@ -17,7 +21,7 @@ prog_sandbox-probe_PACKAGES := host
 
 SUITES += daemon
 daemon_PACKAGES := base unit host
-daemon_NEEDS = $(addprefix $(BUILD)/bin/,vpmud vpmud-asan sandbox-probe bench-client vpmuctl)
+daemon_NEEDS = $(addprefix $(BUILD)/bin/,vpmud vpmud-asan sandbox-probe bench-client client-probe vpmuctl)
 
 FUZZ_TARGETS += config
 fuzz_config_SRC := tests/fuzz/config.c hv/daemon/config.c hv/daemon/policy.c hv/daemon/file.c

@@ -12,14 +12,14 @@
 #include <unistd.h>
 
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
-static char folder[32];
+static char folder[64];
 static int listener;
 static struct heard heard;
 static struct vpmu_client_error error;
 
 static void listen_there(void)
 {
-    snprintf(folder, sizeof(folder), "client-XXXXXX");
+    snprintf(folder, sizeof(folder), "%s/vpmu-client-XXXXXX", P_tmpdir);
     cr_assert(mkdtemp(folder));
     snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", folder);
     listener = socket(AF_UNIX, SOCK_STREAM, 0);

@@ -92,13 +92,13 @@ int vpmu_client_connect(struct vpmu_client *client, struct vpmu_client_error *er
 
 /*
  * The same without waiting for the welcome, which options.answered gets (type HELLO). Until then
- * only vpmu_client_dispatch() may be called.
+ * only vpmu_client_dispatch() may be called; a request fails with VPMU_WIRE_NOT_NOW.
  */
 int vpmu_client_connect_start(struct vpmu_client *client, struct vpmu_client_error *error);
 
 /*
- * The same over descriptors of the caller's, which the client owns from here on, also if it fails.
- * in and out may be the same.
+ * As vpmu_client_connect(), over descriptors of the caller's, which the client owns from here on,
+ * also if it fails. in and out may be the same. UNREACHABLE: they are no descriptors.
  */
 int vpmu_client_attach(struct vpmu_client *client, const struct vpmu_transport *transport, int in,
                        int out, struct vpmu_client_error *error);
@@ -110,8 +110,9 @@ int vpmu_client_fd(const struct vpmu_client *client);
 const struct vpmu_wire_welcome *vpmu_client_welcome(const struct vpmu_client *client);
 
 /*
- * Handles what has come, without blocking, and calls the handlers. LOST, PROTOCOL: the connection
- * is closed; requests without an answer get none.
+ * Handles what has come, without blocking, and calls the handlers. LOST, PROTOCOL, and what the
+ * daemon says to a HELLO that nobody waits for: the connection is closed; requests without an
+ * answer get none.
  */
 int vpmu_client_dispatch(struct vpmu_client *client, struct vpmu_client_error *error);
 
