@@ -225,7 +225,7 @@ static int await_answer(struct vpmu_client *client, uint32_t serial,
     uint64_t end = stream_now() + client->options.timeout_ms;
 
     for (;;) {
-        int got = next_message(client, error);
+        int got = stream_check_time(client, end, error) ? -1 : next_message(client, error);
 
         if (got < 0)
             return -1;

@@ -60,7 +60,10 @@ int stream_receive(struct vpmu_client *client, struct vpmu_client_error *error);
 /* Milliseconds of a clock that only goes forward. */
 uint64_t stream_now(void);
 
-/* Waits until something comes, or can be sent. TIMEOUT when it is end. */
+/* TIMEOUT from end on. */
+int stream_check_time(struct vpmu_client *client, uint64_t end, struct vpmu_client_error *error);
+
+/* Waits until something comes, or can be sent, or it is end. */
 int stream_wait(struct vpmu_client *client, uint64_t end, struct vpmu_client_error *error);
 
 /* ---- client.c -------------------------------------------------------------------------------- */

@@ -139,20 +139,24 @@ uint64_t stream_now(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+int stream_check_time(struct vpmu_client *client, uint64_t end, struct vpmu_client_error *error)
+{
+    if (stream_now() < end)
+        return 0;
+    stream_close(client);
+    return client_error(error, VPMU_CLIENT_TIMEOUT, 0, "vpmud does not answer in %u ms",
+                        client->options.timeout_ms);
+}
+
 int stream_wait(struct vpmu_client *client, uint64_t end, struct vpmu_client_error *error)
 {
     struct pollfd ends[] = {
         {.fd = client->in, .events = POLLIN},
         {.fd = client->unsent_size ? client->out : -1, .events = POLLOUT},
     };
-    uint64_t now = stream_now();
+    uint64_t now = stream_now(), left = now < end ? end - now : 0;
 
-    if (now >= end) {
-        stream_close(client);
-        return client_error(error, VPMU_CLIENT_TIMEOUT, 0, "vpmud does not answer in %u ms",
-                            client->options.timeout_ms);
-    }
-    if (poll(ends, 2, end - now < INT_MAX ? (int)(end - now) : INT_MAX) < 0 && errno != EINTR)
+    if (poll(ends, 2, left < INT_MAX ? (int)left : INT_MAX) < 0 && errno != EINTR)
         return lost(client, error, "cannot wait for");
     return 0;
 }

@@ -539,6 +539,42 @@ Test(client, bytes_one_by_one_make_the_same_messages)
     cr_expect_str_eq(answer.grant.text, "perf");
 }
 
+static struct vpmu_wire_message same_notice;
+static size_t same_at;
+
+/* After the welcome, one notice after the other, without an end. */
+static ssize_t receive_endlessly(int fd, void *data, size_t size)
+{
+    ssize_t got = vpmu_transport_socket.receive(fd, data, size);
+    size_t whole = vpmu_wire_size(&same_notice), part = whole - same_at;
+
+    if (got > 0)
+        return got;
+    part = part < size ? part : size;
+    memcpy(data, (const uint8_t *)&same_notice + same_at, part);
+    same_at = (same_at + part) % whole;
+    return (ssize_t)part;
+}
+
+Test(client, who_only_talks_does_not_answer_in_time)
+{
+    const struct vpmu_transport endless = {"endless", receive_endlessly,
+                                           vpmu_transport_socket.send};
+    const struct vpmu_client_options options = {
+        .kind = VPMU_KIND_VM, .name = "a VM", .timeout_ms = 500};
+
+    end_client();
+    vpmu_wire_notify(&same_notice, &(struct vpmu_wire_notice){.lease = 5});
+    client = vpmu_client_new(&options, &error);
+    peer_open(&peer);
+    peer_welcome(&peer, 1);
+    cr_assert_eq(vpmu_client_attach(client, &endless, peer.far, peer.far, &error), 0, "%s",
+                 error.text);
+    cr_assert_eq(vpmu_client_ping(client, &answer, &error), -1);
+    cr_expect_eq(error.status, VPMU_CLIENT_TIMEOUT, "%s", error.text);
+    cr_expect_eq(vpmu_client_fd(client), -1);
+}
+
 Test(client, what_does_not_fit_is_sent_later)
 {
     const struct vpmu_wire_report report = {.lease = 77, .counters = VPMU_STATUS_COUNTERS};
