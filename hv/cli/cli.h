@@ -8,5 +8,7 @@
 #define CLI_USAGE 64
 
 int cli_doctor(int argc, char **argv);
+int cli_leases(int argc, char **argv);
+int cli_revoke(int argc, char **argv);
 
 #endif

@@ -12,6 +12,8 @@ static const struct {
     const char *what;
 } commands[] = {
     {"doctor", cli_doctor, "what on this host can make guests' counters wrong"},
+    {"leases", cli_leases, "who holds counters"},
+    {"revoke", cli_revoke, "take a lease from its holder"},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
