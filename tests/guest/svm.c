@@ -2,7 +2,8 @@
 /*
  * A nested guest under SVM, as small as one can be: it runs in this image's own address space until
  * it calls. GuestOnly counters see its instructions and no others, HostOnly counters all but its,
- * and a counter's overflow in the guest leaves it at the very next instruction.
+ * and a counter's overflow in the guest leaves it at the very next instruction. VMRUN of a guest
+ * that has a virtual interrupt loses none of the host's.
  */
 #include "amd.h"
 #include "apic.h"
@@ -10,6 +11,7 @@
 #include "libc.h"
 #include "memory.h"
 #include "pmu.h"
+#include "programs.h"
 #include "report.h"
 #include "trap.h"
 #include "x86.h"
@@ -18,9 +20,10 @@
 
 /* APM Vol. 2, appendix "VMCB Layout": what is needed of it, by offset. */
 enum vmcb_field {
-    VMCB_INTERCEPT_NMI = 0x00c, /* bit 1 */
+    VMCB_INTERCEPT_IRQ = 0x00c, /* bit 0: INTR, bit 1: NMI */
     VMCB_INTERCEPT_VM = 0x010,  /* bit 0: VMRUN, bit 1: VMMCALL */
     VMCB_ASID = 0x058,
+    VMCB_INT_CTL = 0x060,
     VMCB_EXIT_CODE = 0x070,
     VMCB_EVENTINJ = 0x0a8,
     VMCB_ES = 0x400,
@@ -42,6 +45,13 @@ enum vmcb_field {
     VMCB_RAX = 0x5f8,
 };
 
+#define INTERCEPT_INTR 1u
+#define INTERCEPT_NMI 2u
+
+#define V_IRQ (1ul << 8)
+#define V_IGN_TPR (1ul << 20)
+#define V_INTR_MASKING (1ul << 24)
+
 #define EXIT_NMI 0x61
 #define EXIT_VMMCALL 0x81
 
@@ -50,9 +60,13 @@ enum vmcb_field {
 #define DPL_3 (0x60ul << 16 | 3)
 
 #define VECTOR_INJECTED 0x60
+#define VECTOR_TICK 0x61
 #define INJECT(type, vector) (1ul << 31 | (type) << 8 | (vector))
 
 #define ROUNDS 1000
+#define TICKS 20000
+#define TICK_NS 20000
+#define ENTRIES 10
 
 static uint8_t *vmcb;
 
@@ -66,7 +80,7 @@ static uint64_t *field(enum vmcb_field offset)
  * processor's state is the host's own: nothing is loaded from the VMCB but by VMRUN.
  */
 uint64_t enter_guest(uint64_t vmcb_address);
-extern const uint8_t guest_code[], guest_iret[];
+extern const uint8_t guest_code[], guest_call[], guest_iret[];
 asm(".pushsection .text\n"
     "enter_guest:\n"
     "    mov %rdi, %rax\n"
@@ -77,6 +91,7 @@ asm(".pushsection .text\n"
     "    mov $1000, %edi\n"
     "1:  dec %rdi\n"
     "    jnz 1b\n"
+    "guest_call:\n"
     "    vmmcall\n"
     "guest_iret:\n"
     "    iretq\n"
@@ -118,7 +133,7 @@ static void prepare_guest(void)
 
     memset(vmcb, 0, PAGE_SIZE);
     *field(VMCB_INTERCEPT_VM) = 3;
-    *(uint32_t *)(vmcb + VMCB_INTERCEPT_NMI) = 2;
+    *(uint32_t *)(vmcb + VMCB_INTERCEPT_IRQ) = INTERCEPT_NMI;
     *field(VMCB_ASID) = 1;
     *field(VMCB_CS) = SEL_KERNEL_CODE | CODE_64;
     *field(VMCB_SS) = *field(VMCB_DS) = *field(VMCB_ES) = SEL_KERNEL_DATA | DATA_64;
@@ -282,6 +297,44 @@ static void test_overflow_of_vmrun(void)
     }
 }
 
+static volatile bool ticked;
+
+static void tick(struct trap_frame *frame)
+{
+    (void)frame;
+    ticked = true;
+    apic_eoi();
+}
+
+/*
+ * The host's timer interrupts while guests are entered that have an interrupt of their own pending,
+ * and do not take it. Each tick must come, and not only when something else makes the APIC look
+ * again.
+ */
+static void test_host_interrupts(void)
+{
+    unsigned lost = 0;
+
+    prepare_guest();
+    *(uint32_t *)(vmcb + VMCB_INTERCEPT_IRQ) = INTERCEPT_INTR | INTERCEPT_NMI;
+    *field(VMCB_INT_CTL) = V_IRQ | V_IGN_TPR | V_INTR_MASKING;
+    *field(VMCB_RIP) = (uintptr_t)guest_call;
+    trap_set(VECTOR_TICK, tick);
+    sti();
+    for (unsigned n = 0; n < TICKS; n++) {
+        ticked = false;
+        apic_timer_once(VECTOR_TICK, TICK_NS + n % 100);
+        while (!ticked && !apic_pending(VECTOR_TICK))
+            for (unsigned entry = 0; entry < ENTRIES; entry++)
+                enter_guest((uintptr_t)vmcb);
+        spin(ROUNDS);
+        lost += !ticked;
+    }
+    cli();
+    apic_timer_stop();
+    report_equal(lost, 0, "lost timer interrupts of the host");
+}
+
 void guest_main(void)
 {
     vmcb = pages_alloc(1);
@@ -292,4 +345,5 @@ void guest_main(void)
     test_injection();
     test_overflow();
     test_overflow_of_vmrun();
+    test_host_interrupts();
 }
