@@ -687,7 +687,7 @@ static void pmi(void *source)
     ((struct machine *)source)->pmis++;
 }
 
-static const struct vpmu_source_ops ops = {total, take_demand, pmi};
+static const struct vpmu_source_ops ops = {total, take_demand, pmi, NULL};
 
 /* Let an event happen; returns whether a deadline is reached. */
 static bool happen(struct machine *m, enum vpmu_event event, unsigned class)

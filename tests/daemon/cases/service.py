@@ -100,8 +100,9 @@ def credentials(results):
         raise Skipped("other users can only be tried by root")
     with Vpmud(sections={"policy group": {"gid": "12345", "may": "vm"}}) as daemon:
         os.chmod(daemon.folder, 0o755)
-        probe = ("import os, sys; sys.path[:0] = sys.argv[2:]; os.setgroups([12345]); os.setuid(65534)\n"
-                 "import wire\n"
+        probe = ("import os, sys; sys.path[:0] = sys.argv[2:]\n"
+                 "import wire  # while the clone can be read\n"
+                 "os.setgroups([12345]); os.setuid(65534)\n"
                  "print(wire.Client(sys.argv[1], wire.VM).acquire(2).gp)")
         run = subprocess.run([sys.executable, "-c", probe, daemon.socket, *sys.path[:2]], capture_output=True, text=True,
                              env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}, timeout=PATIENCE_S)
