@@ -37,6 +37,7 @@ int control_connect(const char *path, struct control_error *error)
     const struct timeval timeout = {.tv_sec = TIMEOUT_S};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
+    error->unreachable = true;
     error->absent = false;
     if (!path)
         path = CONTROL_SOCKET;
@@ -124,7 +125,7 @@ struct json_object *control_ask(int control, struct json_object *question,
     struct json_tokener *parser = json_tokener_new();
     struct json_object *answer = NULL;
 
-    error->absent = false;
+    error->unreachable = error->absent = false;
     if (parser && !send_all(control, line, strlen(line)) && !send_all(control, "\n", 1))
         answer = receive(control, parser);
     if (!answer) {
@@ -134,5 +135,23 @@ struct json_object *control_ask(int control, struct json_object *question,
         answer = NULL;
     }
     json_tokener_free(parser);
+    return answer;
+}
+
+struct json_object *control_question(const char *path, const char *op, const char *lease,
+                                     struct control_error *error)
+{
+    const int control = control_connect(path, error);
+    struct json_object *question, *answer;
+
+    if (control < 0)
+        return NULL;
+    question = json_object_new_object();
+    json_object_object_add(question, "op", json_object_new_string(op));
+    if (lease)
+        json_object_object_add(question, "lease", json_object_new_string(lease));
+    answer = control_ask(control, question, error);
+    json_object_put(question);
+    close(control);
     return answer;
 }

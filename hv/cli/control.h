@@ -10,8 +10,9 @@ struct json_object;
 #define CONTROL_SOCKET "/run/vpmud/control.sock"
 
 struct control_error {
-    char text[320]; /* what went wrong; no newline */
-    bool absent;    /* there is no daemon at the socket */
+    char text[320];   /* what went wrong; no newline */
+    bool unreachable; /* there is no connection */
+    bool absent;      /* since there is no daemon at the socket */
 };
 
 /*
@@ -26,5 +27,11 @@ int control_connect(const char *path, struct control_error *error);
  */
 struct json_object *control_ask(int control, struct json_object *question,
                                 struct control_error *error);
+
+/*
+ * Both, and closes the connection: asks path {"op": op}, and with lease {"lease": lease} besides.
+ */
+struct json_object *control_question(const char *path, const char *op, const char *lease,
+                                     struct control_error *error);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* vpmuctl doctor: the checks of hv/host, for people and for scripts. */
 #include "hv/cli/cli.h"
+#include "hv/cli/columns.h"
 #include "hv/cli/control.h"
 #include "hv/cli/managed.h"
 #include "vpmu/host.h"
@@ -65,26 +66,6 @@ static const char *colour(enum vpmu_verdict verdict, bool colours)
     return colours ? codes[verdict] : "";
 }
 
-/* Columns that bytes of UTF-8 take: one for each that is not a continuation. */
-static int columns_of(const char *text, size_t bytes)
-{
-    int columns = 0;
-
-    for (size_t i = 0; i < bytes; i++)
-        columns += ((unsigned char)text[i] & 0xC0) != 0x80;
-    return columns;
-}
-
-/* How many bytes of text fit into columns. */
-static int bytes_of(const char *text, int columns)
-{
-    size_t bytes = 0;
-
-    while (text[bytes] && columns_of(text, bytes + 1) <= columns)
-        bytes++;
-    return (int)bytes;
-}
-
 /* Prints words from column at on, and wraps them to TEXT_COLUMN. */
 static void print_wrapped(const char *text)
 {
@@ -93,7 +74,7 @@ static void print_wrapped(const char *text)
 
     while (*text) {
         const size_t word = strcspn(text, " ");
-        const int columns = columns_of(text, word);
+        const int columns = cli_columns_of(text, word);
 
         if (!first && at + 1 + columns > COLUMNS) {
             printf("\n%*s", TEXT_COLUMN, "");
@@ -134,7 +115,7 @@ static void print_head(const struct view *view)
     for (uint32_t p = 0; p < host->processor_count; p++)
         online += host->processors[p].online;
     printf("%s%.*s, %u processor%s, Linux %.*s\n", host->described ? "DESCRIBED: " : "",
-           bytes_of(model, 32), model, online, online == 1 ? "" : "s", bytes_of(kernel, 20),
+           cli_bytes_of(model, 32), model, online, online == 1 ? "" : "s", cli_bytes_of(kernel, 20),
            kernel);
     if (view->daemon[0])
         puts(view->daemon);
@@ -274,20 +255,11 @@ static int report(const struct view *view, bool json)
 static int ask_for_leases(const struct options *options, struct view *view)
 {
     struct control_error error;
-    struct json_object *question, *answer = NULL;
-    const int control = control_connect(options->control, &error);
+    struct json_object *answer = control_question(options->control, "leases", NULL, &error);
 
-    if (control >= 0) {
-        question = json_object_new_object();
-        json_object_object_add(question, "op", json_object_new_string("leases"));
-        answer = control_ask(control, question, &error);
-        json_object_put(question);
-        close(control);
-    }
     if (!answer) {
         snprintf(view->daemon, sizeof(view->daemon), "%s",
-                 control < 0 && error.absent ? "vpmud is not running: no process has a lease"
-                                             : error.text);
+                 error.absent ? "vpmud is not running: no process has a lease" : error.text);
         return 0;
     }
     const int status = managed_of_answer(answer, &view->host, &view->managed);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* vpmuctl leases, and revoke: a question to vpmud each. */
 #include "hv/cli/cli.h"
+#include "hv/cli/columns.h"
 #include "hv/cli/control.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define UNAVAILABLE 69 /* EX_UNAVAILABLE of sysexits.h */
 #define NAME_COLUMNS 29
@@ -15,18 +15,9 @@
 static struct json_object *ask(const char *path, const char *op, const char *lease, int *status)
 {
     struct control_error error;
-    const int control = control_connect(path, &error);
-    struct json_object *question = json_object_new_object(), *answer = NULL;
+    struct json_object *answer = control_question(path, op, lease, &error);
 
-    json_object_object_add(question, "op", json_object_new_string(op));
-    if (lease)
-        json_object_object_add(question, "lease", json_object_new_string(lease));
-    if (control >= 0) {
-        answer = control_ask(control, question, &error);
-        close(control);
-    }
-    json_object_put(question);
-    *status = control < 0 ? UNAVAILABLE : !answer;
+    *status = answer ? 0 : error.unreachable ? UNAVAILABLE : 1;
     if (!answer)
         fprintf(stderr, "vpmuctl %s: %s\n", op, error.text);
     return answer;
@@ -42,14 +33,8 @@ static const char *text_of(struct json_object *object, const char *key)
 /* A holder chooses its name: no control character of it reaches the terminal. */
 static void print_name(const char *name)
 {
-    int columns = 0;
-
-    for (; *name; name++) {
-        columns += ((unsigned char)*name & 0xC0) != 0x80;
-        if (columns > NAME_COLUMNS)
-            break;
+    for (int left = cli_bytes_of(name, NAME_COLUMNS); left; left--, name++)
         putchar((unsigned char)*name < ' ' || *name == 0x7F ? '?' : *name);
-    }
     putchar('\n');
 }
 
