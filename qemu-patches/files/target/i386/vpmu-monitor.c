@@ -8,23 +8,7 @@
 #include "monitor/monitor.h"
 #include "system/tcg.h"
 #include "tcg/system/vpmu.h"
-
-static const char *const event_name[VPMU_EVENTS] = {
-    [VPMU_EVENT_NONE] = "none",
-    [VPMU_EVENT_INSTRUCTIONS] = "instructions",
-    [VPMU_EVENT_BRANCHES] = "branches",
-    [VPMU_EVENT_COND_BRANCHES] = "conditional-branches",
-    [VPMU_EVENT_NEAR_CALLS] = "near-calls",
-    [VPMU_EVENT_NEAR_RETURNS] = "near-returns",
-    [VPMU_EVENT_FAR_BRANCHES] = "far-branches",
-    [VPMU_EVENT_CYCLES] = "cycles",
-    [VPMU_EVENT_REF_CYCLES] = "ref-cycles",
-    [VPMU_EVENT_SLOTS] = "slots",
-    [VPMU_EVENT_INTERRUPTS] = "interrupts",
-    [VPMU_EVENT_LLC_REFERENCES] = "llc-references",
-    [VPMU_EVENT_LLC_MISSES] = "llc-misses",
-    [VPMU_EVENT_BRANCH_MISSES] = "branch-misses",
-};
+#include "vpmu/filter.h"
 
 QEMU_BUILD_BUG_ON((int)VPMU_COUNTER_REVOKED != (int)VPMU_COUNTER_STATE_REVOKED);
 QEMU_BUILD_BUG_ON(VPMU_COUNTER_STATES != VPMU_COUNTER_STATE__MAX);
@@ -43,7 +27,7 @@ static VpmuCounter *describe_counter(const struct vpmu_counter_info *info)
         .fixed = info->fixed,
         .index = info->index,
         .state = info->state,
-        .event = g_strdup(event_name[info->event]),
+        .event = g_strdup(vpmu_event_name(info->event)),
         .code = info->code,
         .user = counts_in(info, VPMU_CLASS_USER, VPMU_CLASS_GUEST_USER),
         .kernel = counts_in(info, VPMU_CLASS_KERNEL, VPMU_CLASS_GUEST_KERNEL),
