@@ -30,9 +30,6 @@ FUZZ_TARGETS :=
 PROGRAMS :=
 FREESTANDING :=
 SUITES := unit fuzz
-# Suites that `make test` does not run.
-APART :=
-TESTED = $(filter-out $(APART),$(SUITES))
 
 unit_PACKAGES := base unit lint source
 fuzz_PACKAGES := base fuzz
@@ -62,7 +59,7 @@ export CC UNIT_TESTS FUZZ_TARGETS FREESTANDING $(FUZZ_TARGETS:%=fuzz_%_FLAGS)
 #: check-drivers the Windows images: what they import, how they are laid out
 #: check-nt     the Windows drivers on the NT test guest
 #: check-daemon vpmud over its real socket
-#: check-lab    the real KVM in a TCG guest (not part of make test)
+#: check-lab    the real KVM in a TCG guest
 #: check-libvirt a domain's XML, the hook, a loud refusal
 #: check-wine   the Windows programs under Wine
 #: fuzz         FUZZ_S seconds (60) for each fuzz target; 0 replays the corpora, as make test does
@@ -147,4 +144,4 @@ $(eval $(call RUNNER,check-fuzz,fuzz,build-aux/fuzz))
 
 .PHONY: test
 test:
-	@MAKE='$(MAKE)' build-aux/test '$(filter qemu qemu-stock,$(sort $(foreach s,$(TESTED),$($(s)_NEEDS))))' $(TESTED)
+	@MAKE='$(MAKE)' build-aux/test '$(filter qemu qemu-stock,$(sort $(foreach s,$(SUITES),$($(s)_NEEDS))))' $(SUITES)

@@ -2,8 +2,6 @@
 # A KVM host in software; see docs/lab.md.
 
 SUITES += lab
-# Apart until it has passed whole, time after time, over VMRUN that loses no interrupt.
-APART += lab
 lab_PACKAGES := base source qemu firmware linux lab
 lab_NEEDS = qemu linux-guest $(GUEST_OUT)/selftest.elf $(GUEST_OUT)/winboot.elf $(QEMU_TEST_OUT)/grant.elf $(BUILD)/bin/vpmuctl lab-programs $(LAB_KERNELS:%=$(LAB_OUT)/%/initrd)
 
