@@ -12,7 +12,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "clock.h"
 
 #define PROCESSORS 512u
 #define WORDS (PROCESSORS / 64)
@@ -180,21 +181,13 @@ static const struct operation {
 
 /* ---- Measurement ---- */
 
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
-}
-
 static double nanoseconds(struct host *host, const struct operation *operation)
 {
-    double start = now();
+    double start = now_ns();
 
     for (uint32_t i = 0; i < operation->times; i++)
         operation->run(host);
-    return (now() - start) / operation->times;
+    return (now_ns() - start) / operation->times;
 }
 
 static void print_row(const struct operation *operation, const double cost[POPULATIONS])

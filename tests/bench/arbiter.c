@@ -19,7 +19,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "clock.h"
 
 #define PROCESSORS 4096u
 #define COUNTERS 48u
@@ -212,21 +213,13 @@ static const struct operation {
 
 /* ---- Measurement ---- */
 
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
-}
-
 static double nanoseconds(struct machine *machine, const struct operation *operation)
 {
-    double start = now();
+    double start = now_ns();
 
     for (uint32_t i = 0; i < operation->times; i++)
         operation->run(machine);
-    return (now() - start) / operation->times;
+    return (now_ns() - start) / operation->times;
 }
 
 /* One cycle through all cache lines of a piece of memory (Sattolo's shuffle). */
@@ -252,11 +245,11 @@ static void make_cycle(struct cycle *cycle, struct machine *machine)
 static double read_nanoseconds(struct cycle *cycle)
 {
     const uint32_t reads = 100000;
-    double start = now();
+    double start = now_ns();
 
     for (uint32_t i = 0; i < reads; i++)
         cycle->at = cycle->line[cycle->at][0];
-    double cost = (now() - start) / reads;
+    double cost = (now_ns() - start) / reads;
     return cycle->at < cycle->lines ? cost : 0; /* a walk whose end nobody reads is left out */
 }
 

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* Lists as an operator may write them: what is accepted becomes a filter that says the same. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "vpmu/filter.h"
-
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
 
 /* The first byte: vendor, class, masked. Then words, each for the list that its line starts with.
  */
@@ -28,8 +19,8 @@ static void fill(struct vpmu_policy *policy, char *text)
             *next++ = 0;
         }
         error = vpmu_rules_add(rules, policy->vendor, *word ? word + 1 : word);
-        REQUIRE(error ? strlen(error) > 10 : rules->count >= before);
-        REQUIRE(rules->count <= VPMU_RULES_MAX);
+        CHECK(error ? strlen(error) > 10 : rules->count >= before);
+        CHECK(rules->count <= VPMU_RULES_MAX);
     }
 }
 
@@ -48,8 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size - 1] = 0;
     fill(&policy, text);
     if (!vpmu_policy_is_open(&policy) && !vpmu_kvm_filter(&policy, data[0] & 8, &filter)) {
-        REQUIRE(filter.count <= VPMU_RULES_MAX);
-        REQUIRE(filter.deny == (!policy.event_class && !policy.allow.count));
+        CHECK(filter.count <= VPMU_RULES_MAX);
+        CHECK(filter.deny == (!policy.event_class && !policy.allow.count));
     }
     return 0;
 }

@@ -7,11 +7,11 @@
  * Input: a byte for the machine, then records of an action and its operands.
  */
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../unit/driver_fake.h"
+#include "check.h"
 
 static const uint32_t codes[] = {
 #define VPMU_IOCTL(name, function, access, in, out) VPMU_IOCTL_##name,
@@ -20,14 +20,6 @@ static const uint32_t codes[] = {
 };
 enum { CODES = sizeof(codes) / sizeof(codes[0]), CLIENTS = 3 };
 static const char client[CLIENTS];
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
 
 struct input {
     const uint8_t *data;
