@@ -4,6 +4,9 @@
 wire_PURE := $(wildcard hv/wire/*.c)
 wire_SRC := $(wire_PURE) hv/transport/transport.c
 
+UNIT_TESTS += wire
+unit_wire_SRC := tests/unit/wire.c $(wire_PURE)
+
 FUZZ_TARGETS += wire
 fuzz_wire_SRC := tests/fuzz/wire.c $(wire_PURE)
 fuzz_wire_FLAGS := -max_len=4096
