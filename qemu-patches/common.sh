@@ -24,7 +24,7 @@ series() {
 # The new files of the patched tree: "SOURCE<tab>PATH-IN-QEMU" for each. The pure libraries that QEMU
 # uses are built as part of it: their headers keep their names ("vpmu/model.h"), the rest lies flat in
 # target/i386/vpmu.
-libraries='model filter'
+libraries='model filter validity wire transport client'
 new_files() {
     local f library
     while IFS= read -r -d '' f; do

@@ -10,13 +10,13 @@ static uint8_t plain_state(const struct vpmu_look *look)
     if (!look->exists) {
         return VPMU_COUNTER_ABSENT;
     }
-    if (!look->enabled) {
-        return VPMU_COUNTER_GRANTED;
-    }
     if (look->unsupported) {
         return VPMU_COUNTER_UNSUPPORTED;
     }
-    return look->filtered ? VPMU_COUNTER_FILTERED : VPMU_COUNTER_BACKED;
+    if (look->filtered) {
+        return VPMU_COUNTER_FILTERED;
+    }
+    return look->enabled ? VPMU_COUNTER_BACKED : VPMU_COUNTER_GRANTED;
 }
 
 /* The guest executed something between the two looks that the counter had to count. */

@@ -41,8 +41,8 @@ struct vpmu_look {
     bool exists;      /* the host has granted it (else: absent, or revoked) */
     bool revoked;     /* was granted and has been taken back */
     bool enabled;     /* counts, as far as the guest's registers say */
-    bool unsupported; /* its event is one that the source cannot count */
-    bool filtered;    /* its event is denied by the operator's policy */
+    bool unsupported; /* programmed for an event that the source cannot count, enabled or not */
+    bool filtered;    /* programmed for one that the operator's policy denies, enabled or not */
     bool moves;       /* instructions or cycles: cannot stand still while the guest executes */
     bool user;        /* counts in ring 3 */
     bool kernel;      /* counts in ring 0 */

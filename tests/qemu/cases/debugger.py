@@ -162,8 +162,8 @@ def halts(results, seed):
             remote.go_on()
             time.sleep(moments.random() * MOMENT_S)
             remote.interrupt()
-            standing = machine.vpmu()
-            if standing != machine.vpmu():
+            standing = machine.registers()
+            if standing != machine.registers():
                 results.check("a stopped machine does not count", False)
         leave(results, "at its end", machine, remote, "user")
 

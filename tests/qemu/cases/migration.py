@@ -45,13 +45,13 @@ class Travel:
         status = migrate_out(old, self.uri)
         if status != "completed":
             raise Broken(f"the migration's end is {status}")
-        before = old.vpmu()
+        before = old.registers()
         new = self.make(INCOMING)
         try:
             status = migrate_in(new, self.uri)
             if status != "completed":
                 raise Broken(f"the incoming migration's end is {status}")
-            after = new.vpmu()
+            after = new.registers()
         except Broken:
             new.__exit__()
             raise
@@ -215,19 +215,19 @@ def snapshots(results, seed):
         def back(what):
             machine.qmp("stop")
             hmp_silent(machine, "loadvm counting")
-            results.equal(f"{what}: counters", machine.vpmu(), saved)
+            results.equal(f"{what}: counters", machine.registers(), saved)
             machine.qmp("cont")
             time.sleep(moments.random() * MOMENT_S)
 
         machine.qmp("stop")
-        saved = machine.vpmu()
+        saved = machine.registers()
         hmp_silent(machine, "savevm counting")
         machine.qmp("cont")
         for _round in range(SNAPSHOT_ROUNDS):
             time.sleep(moments.random() * MOMENT_S)
             back("while it counts")
         machine.end("user")
-        standing = machine.vpmu()
+        standing = machine.registers()
         hmp_silent(machine, "savevm standing")
         back("from counters that stand")
         machine.end("user")
@@ -235,7 +235,7 @@ def snapshots(results, seed):
         machine.begin("kernel")
         back("from a count in the other ring")
         hmp_silent(machine, "loadvm standing")
-        results.equal("counters that stand, again", machine.vpmu(), standing)
+        results.equal("counters that stand, again", machine.registers(), standing)
         machine.nmi()
         machine.begin("kernel")
         machine.end("kernel")

@@ -19,6 +19,8 @@ FIELDS = {
     "overflowed": bool,
     "rdpmc": int,
     "value": int,
+    "enabled-ns": int,
+    "backed-ns": int,
 }
 
 # What the worker image programs: (fixed, index): event's name, code, state while it counts.
@@ -47,7 +49,7 @@ def check_schema(results, vcpus, cpus, gp, fixed):
     results.equal("vCPUs", [v["cpu-index"] for v in vcpus], list(range(cpus)))
     for vcpu in vcpus:
         name = f"vCPU {vcpu['cpu-index']}"
-        results.equal(f"{name}: its fields", set(vcpu), {"cpu-index", "version", "counters"})
+        results.equal(f"{name}: its fields", set(vcpu), {"cpu-index", "version", "ran-ns", "look-ns", "counters"})
         results.equal(f"{name}: counters", [key(c) for c in vcpu["counters"]], wanted)
         odd = [c for c in vcpu["counters"] if {f: type(v) for f, v in c.items()} != FIELDS]
         results.check(f"{name}: the counters' fields", not odd, f"{odd[:1]}")

@@ -53,6 +53,10 @@ def without_warnings(text):
     return [line for line in text.splitlines() if " warning: " not in line]
 
 
+def without_times(row):
+    return {name: value for name, value in row.items() if not name.endswith("-ns")}
+
+
 def run_image(name, cpu, *, append="", cpus=1, options=(), qemu=None):
     """Runs an image to its end: (exit status, lines that it printed, what QEMU said)."""
     done = subprocess.run(
@@ -210,6 +214,13 @@ class Machine:
 
     def vpmu(self):
         return self.qmp("query-vpmu")
+
+    def registers(self):
+        """query-vpmu without the times, which are those of one process and not of the guest."""
+        return [
+            {**without_times(vcpu), "counters": [without_times(c) for c in vcpu["counters"]]}
+            for vcpu in self.vpmu()
+        ]
 
     def counter(self, kind, index, cpu=0):
         """One counter as the monitor has it; kind is "gp" or "fixed"."""

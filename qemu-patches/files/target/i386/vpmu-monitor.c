@@ -6,12 +6,8 @@
 #include "cpu.h"
 #include "monitor/hmp-target.h"
 #include "monitor/monitor.h"
-#include "system/tcg.h"
-#include "tcg/system/vpmu.h"
 #include "vpmu/filter.h"
-
-QEMU_BUILD_BUG_ON((int)VPMU_COUNTER_REVOKED != (int)VPMU_COUNTER_STATE_REVOKED);
-QEMU_BUILD_BUG_ON(VPMU_COUNTER_STATES != VPMU_COUNTER_STATE__MAX);
+#include "vpmu-validity.h"
 
 static bool counts_in(const struct vpmu_counter_info *info,
                       enum vpmu_class host, enum vpmu_class guest)
@@ -19,14 +15,15 @@ static bool counts_in(const struct vpmu_counter_info *info,
     return info->classes & (VPMU_CLASS_BIT(host) | VPMU_CLASS_BIT(guest));
 }
 
-static VpmuCounter *describe_counter(const struct vpmu_counter_info *info)
+static VpmuCounter *describe_counter(const struct vpmu_counter_info *info,
+                                     const struct vpmu_validity *validity)
 {
     VpmuCounter *counter = g_new0(VpmuCounter, 1);
 
     *counter = (VpmuCounter) {
         .fixed = info->fixed,
         .index = info->index,
-        .state = info->state,
+        .state = (VpmuCounterState)validity->state,
         .event = g_strdup(vpmu_event_name(info->event)),
         .code = info->code,
         .user = counts_in(info, VPMU_CLASS_USER, VPMU_CLASS_GUEST_USER),
@@ -36,21 +33,26 @@ static VpmuCounter *describe_counter(const struct vpmu_counter_info *info)
         .overflowed = info->overflowed,
         .rdpmc = info->rdpmc_selector,
         .value = info->value,
+        .enabled_ns = validity->enabled_ns,
+        .backed_ns = validity->backed_ns,
     };
     return counter;
 }
 
 static VpmuInfo *describe_vcpu(X86CPU *cpu)
 {
+    const X86VPMUWatch *watch = cpu->vpmu_watch;
     VpmuInfo *vcpu = g_new0(VpmuInfo, 1);
     VpmuCounterList **tail = &vcpu->counters;
-    struct vpmu_counter_info infos[VPMU_COUNTERS_MAX];
 
+    x86_vpmu_look(cpu);
     vcpu->cpu_index = CPU(cpu)->cpu_index;
     vcpu->version = cpu->vpmu_config.version;
-    x86_vpmu_counter_infos(cpu, infos);
-    for (unsigned i = 0; i < x86_vpmu_counters(cpu); i++) {
-        QAPI_LIST_APPEND(tail, describe_counter(&infos[i]));
+    vcpu->ran_ns = watch->ran_ns;
+    vcpu->look_ns = watch->look_ns;
+    for (unsigned i = 0; i < watch->count; i++) {
+        QAPI_LIST_APPEND(tail, describe_counter(&watch->infos[i],
+                                                &watch->counters[i]));
     }
     return vcpu;
 }
@@ -60,11 +62,9 @@ VpmuInfoList *qmp_query_vpmu(Error **errp)
     VpmuInfoList *list = NULL, **tail = &list;
     CPUState *cs;
 
-    if (tcg_enabled()) {
-        CPU_FOREACH(cs) {
-            if (X86_CPU(cs)->vpmu) {
-                QAPI_LIST_APPEND(tail, describe_vcpu(X86_CPU(cs)));
-            }
+    CPU_FOREACH(cs) {
+        if (X86_CPU(cs)->vpmu_watch) {
+            QAPI_LIST_APPEND(tail, describe_vcpu(X86_CPU(cs)));
         }
     }
     return list;
@@ -84,6 +84,11 @@ static void print_counter(Monitor *mon, const VpmuCounter *counter)
                    counter->user ? 'u' : '-', counter->kernel ? 'k' : '-',
                    counter->interrupt ? 'i' : '-', counter->value,
                    counter->overflowed ? " overflowed" : "");
+    if (counter->backed_ns < counter->enabled_ns) {
+        monitor_printf(mon, "          has counted for %.3f of the %.3f s for"
+                       " which it was enabled\n", counter->backed_ns / 1e9,
+                       counter->enabled_ns / 1e9);
+    }
 }
 
 void hmp_info_vpmu(Monitor *mon, const QDict *qdict)
@@ -91,8 +96,8 @@ void hmp_info_vpmu(Monitor *mon, const QDict *qdict)
     g_autoptr(VpmuInfoList) list = qmp_query_vpmu(NULL);
 
     if (!list) {
-        monitor_printf(mon, "No vCPU has a PMU that QEMU models."
-                       " (Under TCG: -cpu MODEL,pmu=on)\n");
+        monitor_printf(mon, "No vCPU has a PMU that QEMU watches."
+                       " (TCG: -cpu MODEL,pmu=on; KVM: -object vpmu)\n");
     }
     for (VpmuInfoList *vcpu = list; vcpu; vcpu = vcpu->next) {
         monitor_printf(mon, "vCPU %" PRId64 ": PMU version %u\n"

@@ -105,11 +105,17 @@ static VpmuAmount least_of(const VpmuObject *object)
 
 static bool lease(VpmuObject *object, Error **errp)
 {
-    VpmuAmount need = { object->config.gp, object->config.fixed }, granted;
+    const VpmuAsk ask = {
+        .socket = object->socket,
+        .policy = object->shortage,
+        .yields = object->yields,
+        .need = { object->config.gp, object->config.fixed },
+        .least = least_of(object),
+    };
     struct vpmu_config whole = object->config;
+    VpmuAmount granted;
 
-    if (!vpmu_lease_acquire(object->socket, object->shortage, need,
-                            least_of(object), &granted, errp)) {
+    if (!vpmu_lease_acquire(&ask, &granted, errp)) {
         return false;
     }
     if (!vpmu_cut(&whole, granted.gp, granted.fixed, &object->config)) {
@@ -171,6 +177,7 @@ bool x86_vpmu_denied(void *opaque, uint32_t code)
 VpmuGrant *qmp_query_vpmu_grant(Error **errp)
 {
     VpmuObject *object = the_object;
+    VpmuLeaseState lease;
     VpmuGrant *grant;
 
     if (!object || !object->admitted) {
@@ -186,6 +193,8 @@ VpmuGrant *qmp_query_vpmu_grant(Error **errp)
         .gp = object->hidden ? 0 : object->config.gp,
         .fixed = object->hidden ? 0 : object->config.fixed,
         .hidden = g_strdup(object->hidden),
+        .has_lease = vpmu_lease_state(&lease),
+        .lease = lease,
     };
     return grant;
 }
@@ -254,6 +263,16 @@ static void set_socket(Object *obj, const char *value, Error **errp)
 {
     g_free(VPMU_OBJECT(obj)->socket);
     VPMU_OBJECT(obj)->socket = g_strdup(value);
+}
+
+static bool get_yields(Object *obj, Error **errp)
+{
+    return VPMU_OBJECT(obj)->yields;
+}
+
+static void set_yields(Object *obj, bool value, Error **errp)
+{
+    VPMU_OBJECT(obj)->yields = value;
 }
 
 /* What no vendor knows is said here, before there is a vCPU. */
@@ -330,6 +349,7 @@ static void vpmu_object_class_init(ObjectClass *oc, void *data)
                                    &VpmuShortagePolicy_lookup, get_shortage,
                                    set_shortage);
     object_class_property_add_str(oc, "socket", get_socket, set_socket);
+    object_class_property_add_bool(oc, "yields", get_yields, set_yields);
 }
 
 static const TypeInfo vpmu_object_info = {

@@ -36,6 +36,7 @@ struct VpmuObject {
     VpmuShortagePolicy shortage;
     strList *allow, *deny;
     char *socket;
+    bool yields;
 
     /* Granted, once admitted. */
     bool admitted;

@@ -13,6 +13,9 @@
 #include "cpu.h"
 #include "qemu/notify.h"
 #include "vpmu/status.h"
+#include "vpmu/validity.h"
+
+/* For the status device */
 
 /*
  * The vCPU's counters as of the last look, in the order of their indices.
@@ -45,10 +48,36 @@ uint32_t x86_vpmu_revocations(void);
 /*
  * Asks the host to grant so many from now on, within the shape that CPUID
  * describes. @done is called once, perhaps before this returns; @ntstatus is a
- * vpmu_status (vpmu/arbiter.h).
+ * vpmu_status (vpmu/arbiter.h): INVALID_PARAMETER beyond the shape, DEVICE_BUSY
+ * while another request has no answer, else vpmud's.
  */
 void x86_vpmu_resize(unsigned gp, uint32_t fixed,
                      void (*done)(void *opaque, uint32_t ntstatus),
                      void *opaque);
+
+/* For the rest of QEMU */
+
+/* What is known of a vCPU. */
+struct X86VPMUWatch {
+    unsigned count; /* counters */
+    struct vpmu_counter_info infos[VPMU_COUNTERS_MAX]; /* as of the last look */
+    struct vpmu_validity counters[VPMU_COUNTERS_MAX];
+    uint64_t ran_ns;  /* the vCPU has run, since the first look */
+    uint64_t look_ns; /* looks have taken, of the time of the vCPU's thread */
+    uint64_t clock;   /* of that thread, as of the last look */
+    bool user;        /* then in ring 3 */
+    bool started;     /* there has been a look */
+    bool asked;       /* a look is on its way */
+};
+
+/* Watches a vCPU that has a PMU, until x86_vpmu_unwatch(). */
+void x86_vpmu_watch(X86CPU *cpu);
+void x86_vpmu_unwatch(X86CPU *cpu);
+
+/* A look now, on the vCPU's thread. */
+void x86_vpmu_look(X86CPU *cpu);
+
+/* What is granted is another: looks at all vCPUs, and notifies. */
+void x86_vpmu_regranted(void);
 
 #endif

@@ -10,12 +10,14 @@
 #include "qemu/osdep.h"
 #include <sys/ioctl.h>
 #include "qapi/error.h"
+#include "qemu/error-report.h"
 #include "system/kvm.h"
 #include "system/kvm_int.h"
 #include "cpu.h"
 #include "kvm/kvm_i386.h"
 #include "kvm/vpmu.h"
 #include "vpmu-object.h"
+#include "vpmu-validity.h"
 
 #define LEAF_PMU 0xa
 #define LEAF_PERFMON_V2 0x80000022
@@ -131,35 +133,52 @@ static VpmuOffer offer_of(const X86CPU *cpu)
 
 /* What the kernel is told */
 
-static bool install_filter(const struct vpmu_policy *policy, Error **errp)
+static bool set_filter(const struct vpmu_kvm_filter *filter, Error **errp)
 {
-    bool masked = kvm_check_extension(kvm_state,
-                                      KVM_CAP_PMU_EVENT_MASKED_EVENTS) > 0;
-    struct vpmu_kvm_filter filter;
-    const char *reason = vpmu_kvm_filter(policy, masked, &filter);
     g_autofree struct kvm_pmu_event_filter *ioctl = NULL;
     int ret;
 
-    if (reason) {
-        error_setg(errp, "vpmu: %s", reason);
-        return false;
-    }
     if (kvm_check_extension(kvm_state, KVM_CAP_PMU_EVENT_FILTER) <= 0) {
         error_setg(errp, "vpmu: this host's KVM cannot filter events");
         return false;
     }
-    ioctl = g_malloc0(sizeof(*ioctl) + filter.count * sizeof(uint64_t));
-    ioctl->action = filter.deny ? KVM_PMU_EVENT_DENY : KVM_PMU_EVENT_ALLOW;
-    ioctl->flags = filter.masked ? KVM_PMU_EVENT_FLAG_MASKED_EVENTS : 0;
-    ioctl->fixed_counter_bitmap = filter.fixed_counters;
-    ioctl->nevents = filter.count;
-    memcpy(ioctl->events, filter.events, filter.count * sizeof(uint64_t));
+    ioctl = g_malloc0(sizeof(*ioctl) + filter->count * sizeof(uint64_t));
+    ioctl->action = filter->deny ? KVM_PMU_EVENT_DENY : KVM_PMU_EVENT_ALLOW;
+    ioctl->flags = filter->masked ? KVM_PMU_EVENT_FLAG_MASKED_EVENTS : 0;
+    ioctl->fixed_counter_bitmap = filter->fixed_counters;
+    ioctl->nevents = filter->count;
+    memcpy(ioctl->events, filter->events, filter->count * sizeof(uint64_t));
     ret = kvm_vm_ioctl(kvm_state, KVM_SET_PMU_EVENT_FILTER, ioctl);
     if (ret < 0) {
         error_setg_errno(errp, -ret, "vpmu: KVM_SET_PMU_EVENT_FILTER");
         return false;
     }
     return true;
+}
+
+static bool install_filter(const struct vpmu_policy *policy, Error **errp)
+{
+    bool masked = kvm_check_extension(kvm_state,
+                                      KVM_CAP_PMU_EVENT_MASKED_EVENTS) > 0;
+    struct vpmu_kvm_filter filter;
+    const char *reason = vpmu_kvm_filter(policy, masked, &filter);
+
+    if (reason) {
+        error_setg(errp, "vpmu: %s", reason);
+        return false;
+    }
+    return set_filter(&filter, errp);
+}
+
+void kvm_vpmu_set_counting(bool counting)
+{
+    const struct vpmu_kvm_filter nothing = { .deny = false };
+    Error *err = NULL;
+
+    if (!(counting ? install_filter(&x86_vpmu_object()->policy, &err)
+                   : set_filter(&nothing, &err))) {
+        warn_report_err(err);
+    }
 }
 
 /* A guest that is not told of a PMU could use it all the same. */
@@ -240,7 +259,133 @@ bool kvm_vpmu_realize(X86CPU *cpu, Error **errp)
         return true;
     }
     offer = offer_of(cpu);
-    return x86_vpmu_admit(object, &offer, errp) &&
-        (!first || tell_kernel(object, errp)) &&
-        advertise(cpu, object, errp);
+    if (!x86_vpmu_admit(object, &offer, errp) ||
+        (first && !tell_kernel(object, errp)) ||
+        !advertise(cpu, object, errp)) {
+        return false;
+    }
+    if (cpu->enable_pmu) {
+        x86_vpmu_watch(cpu);
+    }
+    return true;
+}
+
+/* What the guest has made of its counters */
+
+/* Registers, and the words of a state that they belong to. */
+typedef struct Readings {
+    struct {
+        struct kvm_msrs info;
+        struct kvm_msr_entry entries[2 * VPMU_COUNTERS_MAX + 3];
+    } msrs;
+    uint64_t *words[2 * VPMU_COUNTERS_MAX + 3];
+} Readings;
+
+static void ask(Readings *readings, uint32_t index, uint64_t *word)
+{
+    uint32_t n = readings->msrs.info.nmsrs++;
+
+    readings->msrs.entries[n].index = index;
+    readings->words[n] = word;
+}
+
+static void ask_intel(Readings *readings, const struct vpmu_config *config,
+                      struct vpmu_state *state)
+{
+    for (int i = 0; i < config->gp; i++) {
+        ask(readings, MSR_P6_PERFCTR0 + i, &state->gp_value[i]);
+        ask(readings, MSR_P6_EVNTSEL0 + i, &state->gp_select[i]);
+    }
+    for (int i = 0; i < config->fixed; i++) {
+        ask(readings, MSR_CORE_PERF_FIXED_CTR0 + i, &state->fixed_value[i]);
+    }
+    if (config->version > 1) {
+        ask(readings, MSR_CORE_PERF_FIXED_CTR_CTRL, &state->fixed_control);
+        ask(readings, MSR_CORE_PERF_GLOBAL_CTRL, &state->global_control);
+        ask(readings, MSR_CORE_PERF_GLOBAL_STATUS, &state->global_status);
+    }
+}
+
+static void ask_amd(Readings *readings, const struct vpmu_config *config,
+                    struct vpmu_state *state)
+{
+    bool legacy = config->version == VPMU_AMD_LEGACY;
+    uint32_t control = legacy ? MSR_K7_EVNTSEL0 : MSR_F15H_PERF_CTL0;
+    uint32_t counter = legacy ? MSR_K7_PERFCTR0 : MSR_F15H_PERF_CTR0;
+    unsigned stride = legacy ? 1 : 2;
+
+    for (int i = 0; i < config->gp; i++) {
+        ask(readings, counter + i * stride, &state->gp_value[i]);
+        ask(readings, control + i * stride, &state->gp_select[i]);
+    }
+    if (config->version == VPMU_AMD_PERFMON_V2) {
+        ask(readings, MSR_AMD64_PERF_CNTR_GLOBAL_CTL, &state->global_control);
+        ask(readings, MSR_AMD64_PERF_CNTR_GLOBAL_STATUS,
+            &state->global_status);
+    }
+}
+
+static bool read_state(X86CPU *cpu, struct vpmu_state *state)
+{
+    const struct vpmu_config *config = &cpu->vpmu_config;
+    Readings readings = {};
+
+    if (config->vendor == VPMU_VENDOR_AMD) {
+        ask_amd(&readings, config, state);
+    } else {
+        ask_intel(&readings, config, state);
+    }
+    if (kvm_vcpu_ioctl(CPU(cpu), KVM_GET_MSRS, &readings.msrs) !=
+        readings.msrs.info.nmsrs) {
+        return false;
+    }
+    for (uint32_t i = 0; i < readings.msrs.info.nmsrs; i++) {
+        *readings.words[i] = readings.msrs.entries[i].data;
+    }
+    return true;
+}
+
+/* The kernel counts, so the model's totals stand still. */
+static uint64_t no_total(void *source, enum vpmu_event event, unsigned classes)
+{
+    return 0;
+}
+
+static void no_demand(void *source, const struct vpmu_demand *rows,
+                      unsigned count)
+{
+}
+
+static void no_pmi(void *source)
+{
+}
+
+static const struct vpmu_source_ops no_source = {
+    .total = no_total,
+    .demand = no_demand,
+    .pmi = no_pmi,
+    .denied = x86_vpmu_denied,
+};
+
+struct vpmu *kvm_vpmu_read(X86CPU *cpu, bool *user)
+{
+    static struct vpmu model;
+    struct vpmu_state state = {};
+    struct kvm_sregs sregs;
+    const char *reason;
+
+    if (!read_state(cpu, &state) ||
+        kvm_vcpu_ioctl(CPU(cpu), KVM_GET_SREGS, &sregs) < 0) {
+        return NULL;
+    }
+    vpmu_init(&model, &cpu->vpmu_config, &no_source, NULL);
+    reason = vpmu_load(&model, &state);
+    if (reason) {
+        warn_report_once("vpmu: vCPU %d: its counters are not watched: %s",
+                         CPU(cpu)->cpu_index, reason);
+        return NULL;
+    }
+    vpmu_set_svme(&model, sregs.efer & MSR_EFER_SVME);
+    *user = sregs.ss.dpl == 3;
+    return &model;
 }

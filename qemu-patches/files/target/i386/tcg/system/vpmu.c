@@ -38,6 +38,7 @@
 #include "tcg/helper-tcg.h"
 #include "tcg/system/vpmu.h"
 #include "vpmu-object.h"
+#include "vpmu-validity.h"
 #include "vpmu/model.h"
 
 /* How close to an overflow each change of class is looked at, in instructions. */
@@ -723,6 +724,7 @@ bool x86_vpmu_realize(X86CPU *cpu, Error **errp)
     v->deadline = timer_new_ns(QEMU_CLOCK_VIRTUAL, deadline_passed, v);
     cpu->vpmu = v;
     vpmu_init(&v->model, config, ops_of(x86_vpmu_object()), v);
+    x86_vpmu_watch(cpu);
     return true;
 }
 
@@ -761,22 +763,7 @@ const char *x86_vpmu_load(X86CPU *cpu, const struct vpmu_state *state)
     return reason;
 }
 
-unsigned x86_vpmu_counters(X86CPU *cpu)
+struct vpmu *x86_vpmu_model(X86CPU *cpu)
 {
-    return cpu->vpmu ? vpmu_counters(&cpu->vpmu->model) : 0;
-}
-
-static void counters_on_cpu(CPUState *cs, run_on_cpu_data data)
-{
-    struct vpmu *model = &X86_CPU(cs)->vpmu->model;
-    struct vpmu_counter_info *info = data.host_ptr;
-
-    for (unsigned i = 0; i < vpmu_counters(model); i++) {
-        vpmu_counter_info(model, i, &info[i]);
-    }
-}
-
-void x86_vpmu_counter_infos(X86CPU *cpu, struct vpmu_counter_info *info)
-{
-    run_on_cpu(CPU(cpu), counters_on_cpu, RUN_ON_CPU_HOST_PTR(info));
+    return cpu->vpmu ? &cpu->vpmu->model : NULL;
 }

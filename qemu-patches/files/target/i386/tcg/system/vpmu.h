@@ -11,7 +11,7 @@
 
 #include "cpu.h"
 
-struct vpmu_counter_info;
+struct vpmu;
 struct vpmu_state;
 
 /* Give @cpu the PMU that its properties ask for. False and @errp if none can be. */
@@ -55,11 +55,7 @@ void x86_vpmu_wake(CPUX86State *env);
 void x86_vpmu_save(X86CPU *cpu, struct vpmu_state *state);
 const char *x86_vpmu_load(X86CPU *cpu, const struct vpmu_state *state);
 
-/*
- * For the monitor: how many counters there are, and what is to be said of each
- * of them, all as of one instant. For any thread that holds the big lock.
- */
-unsigned x86_vpmu_counters(X86CPU *cpu);
-void x86_vpmu_counter_infos(X86CPU *cpu, struct vpmu_counter_info *info);
+/* The vCPU's model, for those who look at it; NULL if there is none. */
+struct vpmu *x86_vpmu_model(X86CPU *cpu);
 
 #endif
