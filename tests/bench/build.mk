@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Patched against unpatched QEMU, and what the arbiter's operations cost; see tests/bench/run.
+# Patched against unpatched QEMU, and what operations of the arbiter and of vpmud cost; see
+# tests/bench/run.
 
 PROGRAMS += bench-arbiter
 prog_bench-arbiter_SRC := tests/bench/arbiter.c $(wildcard hv/arbiter/*.c)
@@ -11,8 +12,8 @@ BENCH_OUT := $(BUILD)/bench
 BENCH_IMAGE := $(BENCH_OUT)/bench.elf
 BENCH_OBJS := $(patsubst tests/bench/guest/%.c,$(BENCH_OUT)/%.o,$(wildcard tests/bench/guest/*.c))
 
-bench_PACKAGES := base source qemu firmware linux
-bench_NEEDS += qemu qemu-stock $(BUILD)/bin/bench-arbiter $(BUILD)/bin/bench-admission $(BENCH_IMAGE) $(BENCH_OUT)/rom.bin $(BUILD)/linux/vmlinuz
+bench_PACKAGES := base source qemu firmware linux host
+bench_NEEDS += qemu qemu-stock $(addprefix $(BUILD)/bin/,bench-arbiter bench-admission bench-client vpmud) $(BENCH_IMAGE) $(BENCH_OUT)/rom.bin $(BUILD)/linux/vmlinuz
 
 # The library's own fragment comes later: what it defines is not known yet where make looks for names at once.
 BENCH_GUEST := $(BUILD)/tests/guest

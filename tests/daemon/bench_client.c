@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "tests/bench/clock.h"
 #include "vpmu/wire.h"
 
 #define BATCHES 40
@@ -74,14 +74,11 @@ static void acquire_and_release(void)
 
 static double batch_ns(void (*operation)(void))
 {
-    struct timespec begin, end;
+    double begin = now_ns();
 
-    clock_gettime(CLOCK_MONOTONIC, &begin);
     for (int i = 0; i < BATCH; i++)
         operation();
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    return ((double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec)) /
-           BATCH;
+    return (now_ns() - begin) / BATCH;
 }
 
 int main(int argc, char **argv)
