@@ -84,12 +84,14 @@ class Vpmud:
             text += f"[{name}]\n" + "".join(f"{k} = {v}\n" for k, v in keys.items())
         self.config.write_text(text)
 
+    def arguments(self):
+        return "--config", str(self.config), "--host", str(self.host)
+
     def start(self):
         """Starts it and waits until it serves."""
         self.log_file = open(self.folder / "log", "ab")
         offset = self.log_file.tell()
-        self.process = subprocess.Popen([*self.wrap, str(BINARY), "--config", str(self.config),
-                                         "--host", str(self.host)], stdout=subprocess.DEVNULL,
+        self.process = subprocess.Popen([*self.wrap, str(BINARY), *self.arguments()], stdout=subprocess.DEVNULL,
                                         stderr=self.log_file, preexec_fn=die_with_parent)
         self.wait_for_log("event=serving", offset)
 

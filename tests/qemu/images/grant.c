@@ -5,14 +5,17 @@
  * ring 3.
  *
  * Command line: e0=CODE e1=CODE...: the events (as perf's raw codes), a counter each. "reset": the
- * counters are left counting, and a reset brings the image once more.
+ * counters are left counting, and a reset brings the image once more. "spin", "halt", "pulse": all
+ * vCPUs count for ever, while they run, halt, or wake up now and then; "os": in ring 0, too.
  */
 #include "amd.h"
+#include "apic.h"
 #include "cpu.h"
 #include "libc.h"
 #include "multiboot.h"
 #include "pmu.h"
 #include "report.h"
+#include "trap.h"
 #include "x86.h"
 
 #define ROUNDS 1000ul
@@ -24,6 +27,8 @@
 #define PERF_CTR_EXT_CORE 23     /* leaf 80000001H, ECX */
 #define HV_INTERFACE 0x31237648u /* "Hv#1" */
 #define NO_EVENT (~0ul)
+#define VECTOR_TIMER 0x50
+#define PULSE 20000000u /* between two wakings, of the local APIC's timer */
 
 /* A PMU of either vendor, as CPUID describes it. */
 struct shape {
@@ -99,13 +104,38 @@ static unsigned long event(unsigned i)
 }
 
 /* Global enables stay as reset left them: that they are set is part of what is granted. */
-static void count(void)
+static void start(void)
 {
+    uint64_t rings = EVTSEL_USR | (boot_option("os") ? EVTSEL_OS : 0);
+
     for (unsigned i = 0; i < shape.gp; i++)
         if (event(i) != NO_EVENT) {
             wrmsr(shape.ctr + i * shape.step, 0);
-            wrmsr(shape.ctl + i * shape.step, event(i) | EVTSEL_USR | EVTSEL_EN);
+            wrmsr(shape.ctl + i * shape.step, event(i) | rings | EVTSEL_EN);
         }
+}
+
+static void on_timer(struct trap_frame *frame)
+{
+    (void)frame;
+    apic_eoi();
+}
+
+static void stay(void *unused)
+{
+    (void)unused;
+    start();
+    if (boot_option("spin"))
+        run_user(spin, ~0ul >> 1);
+    if (boot_option("pulse"))
+        apic_timer_start(VECTOR_TIMER, PULSE);
+    for (;;)
+        asm volatile("sti; hlt");
+}
+
+static void count(void)
+{
+    start();
     run_user(spin, ROUNDS);
     for (unsigned i = 0; i < shape.gp; i++)
         if (event(i) != NO_EVENT)
@@ -129,6 +159,11 @@ void guest_main(void)
     print_shape();
     print_hyperv();
     print_found();
+    if (boot_option("spin") || boot_option("halt") || boot_option("pulse")) {
+        trap_set(VECTOR_TIMER, on_timer);
+        printf("READY\n");
+        on_all_cpus(stay, NULL);
+    }
     count();
     printf("LOOP instructions %lu branches %lu\n", SPIN_INSNS(ROUNDS) + USER_EXIT_INSNS,
            SPIN_BRANCHES(ROUNDS) + 1);
