@@ -29,6 +29,7 @@ DRIVERS_IMAGES := $(DRIVERS:%=$(DRIVERS_OUT)/%.sys)
 drivers_PACKAGES := drivers
 .PHONY: drivers
 drivers: $(DRIVERS_IMAGES) $(DRIVERS_OUT)/vpmu.inf | setup-drivers
+drivers: programs-windows
 
 $(DRIVERS_OUT)/%.inf: guest-drivers/vpmu/%.inf
 	@mkdir -p $(@D)
@@ -68,3 +69,30 @@ FUZZ_TARGETS += ioctl
 fuzz_ioctl_SRC := tests/fuzz/ioctl.c $(driver_host_SRC)
 fuzz_ioctl_CFLAGS := $(DRIVERS_INCLUDE)
 fuzz_ioctl_FLAGS := -max_len=2048
+
+# --- Programs -------------------------------------------------------------------------------------
+
+# Fragments below: EXES += p, with exe_p_SRC (C and .rc), exe_p_CFLAGS, exe_p_LIBS.
+EXES :=
+include $(wildcard guest-drivers/*/build.mk)
+
+EXES_CFLAGS := -std=gnu11 -O2 $(WARNINGS) $(DRIVERS_INCLUDE) -I. -DUNICODE -D_UNICODE \
+	-D_WIN32_WINNT=0x0A00 -D__USE_MINGW_ANSI_STDIO=1 -fno-ident -MMD -MP
+EXES_LDFLAGS := -static -s -municode -Wl,--dynamicbase,--nxcompat,--high-entropy-va,--no-insert-timestamp
+
+.PHONY: programs-windows
+programs-windows: $(EXES:%=$(DRIVERS_OUT)/%.exe)
+
+exe_objects = $(exe_$(1)_SRC:%=$(DRIVERS_OUT)/exe/$(1)/%.o)
+define EXE_RULES
+$(DRIVERS_OUT)/exe/$(1)/%.c.o: %.c guest-drivers/build.mk | setup-drivers
+	@mkdir -p $$(@D)
+	$$(call run,MINGW,$$@) $(DRIVERS_CC) $(EXES_CFLAGS) $$(exe_$(1)_CFLAGS) -c -o $$@ $$<
+$(DRIVERS_OUT)/exe/$(1)/%.rc.o: %.rc | setup-drivers
+	@mkdir -p $$(@D)
+	$$(call run,RC,$$@) $(DRIVERS_WINDRES) -O coff -o $$@ $$<
+$(DRIVERS_OUT)/$(1).exe: $(call exe_objects,$(1))
+	$$(call run,LD,$$@) $(DRIVERS_CC) $(EXES_LDFLAGS) -o $$@ $$^ $$(exe_$(1)_LIBS)
+-include $(patsubst %.o,%.d,$(filter-out %.rc.o,$(call exe_objects,$(1))))
+endef
+$(foreach p,$(EXES),$(eval $(call EXE_RULES,$(p))))
