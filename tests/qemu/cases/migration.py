@@ -14,6 +14,7 @@ from machine import (
     check_guest,
     migrate_in,
     migrate_out,
+    object_of,
     wait_migration,
 )
 from results import Skipped
@@ -23,9 +24,20 @@ V5 = f"{ON},pmu-version=5,pmu-gp=8,pmu-fixed=4"
 INCOMING = ("-S", "-incoming", "defer")
 ROUNDS = 20
 SNAPSHOT_ROUNDS = 8
+LIVE_ROUNDS = 100
 MOMENT_S = 0.15
 FLIPS = 25
 HALT_S = 0.3
+
+
+def make_live(*machines):
+    """With a way back: the source does not end before the other has the guest."""
+    capabilities = [
+        {"capability": "events", "state": True},
+        {"capability": "return-path", "state": True},
+    ]
+    for machine in machines:
+        machine.qmp("migrate-set-capabilities", capabilities=capabilities)
 
 
 class Travel:
@@ -253,17 +265,13 @@ OTHERS = (
 )
 
 
-def refuse(results, folder, cpu, about):
-    capabilities = [
-        {"capability": "events", "state": True},
-        {"capability": "return-path", "state": True},
-    ]
+def refuse(results, folder, cpu, about, own=(), its=()):
+    """own and its: more options of the source and of the other machine."""
     uri = "unix:" + os.path.join(folder, "socket")
-    with Machine(GP8, "user") as source:
+    with Machine(GP8, "user", options=own) as source:
         source.begin("user")
-        with Machine(cpu, "user", options=("-incoming", "defer")) as other:
-            for machine in (source, other):
-                machine.qmp("migrate-set-capabilities", capabilities=capabilities)
+        with Machine(cpu, "user", options=("-incoming", "defer", *its)) as other:
+            make_live(source, other)
             other.qmp("migrate-incoming", uri=uri)
             source.qmp("migrate", uri=uri)
             status = wait_migration(source)
@@ -276,6 +284,9 @@ def refuse(results, folder, cpu, about):
             said = other.said()
             results.check(f"to {cpu}: the reason", any(about in line for line in said), f"{said}")
             results.equal(f"to {cpu}: status", other.process.returncode, 1)
+        if own:
+            stopped = [event for event in source.events if event["event"] == "STOP"]
+            results.equal(f"to {cpu} {its}: the source is never stopped", stopped, [])
         source.wait_until(
             "the source runs on", lambda: source.qmp("query-status")["status"] == "running"
         )
@@ -291,6 +302,65 @@ def refused(results, _):
                 refuse(results, folder, cpu, about)
             except Broken as error:
                 results.check(f"to {cpu}", False, str(error))
+
+
+# The source's object, the other machine's, and what its refusal speaks of.
+CONTRACTS = (
+    ("gp=4", "gp=3", "4 general-purpose"),
+    ("gp=5", "gp=6", "another number"),
+    ("class=standard", "class=enhanced", "another class"),
+    ("", "deny=branches", "other events"),
+    ("", "gp=9,policy=hide", "hidden"),
+    ("", None, "vpmu-grant"),
+)
+
+
+def contracts(results, _):
+    """What an object was granted goes ahead: who cannot go on with it refuses at once."""
+    for own, its, about in CONTRACTS:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                options = () if its is None else object_of(its)
+                refuse(results, folder, GP8, about, object_of(own), options)
+            except Broken as error:
+                results.check(f"{own} to {its}", False, str(error))
+
+
+class LiveTravel(Travel):
+    """It goes while it runs, over a socket; the new process is there before the old one stops."""
+
+    def move(self):
+        old, new = self.machine, self.make(("-incoming", "defer"))
+        try:
+            make_live(old, new)
+            new.qmp("migrate-incoming", uri=self.uri)
+            old.qmp("migrate", uri=self.uri)
+            for machine in (old, new):
+                if (status := wait_migration(machine)) != "completed":
+                    raise Broken(f"the migration's end is {status}")
+            new.wait_until("it runs", lambda: new.qmp("query-status")["status"] == "running")
+        except Broken:
+            new.__exit__()
+            raise
+        old.__exit__()
+        new.printed = old.printed + new.printed
+        self.machine = new
+
+
+def hundred(results, seed):
+    """A guest under load is moved a hundred times, and counts to the instruction."""
+    moments = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        options = object_of("gp=8,class=any")
+        with LiveTravel(folder, ON, "user", 1, options) as guest:
+            guest.uri = "unix:" + os.path.join(folder, "socket")
+            guest.machine.begin("user")
+            for _round in range(LIVE_ROUNDS):
+                time.sleep(moments.random() * MOMENT_S)
+                guest.move()
+            guest.machine.wait_counting()
+            guest.machine.end("user")
+            check_guest(results, f"moved {LIVE_ROUNDS} times", guest.machine)
 
 
 def to_defaults_without(results, _):
@@ -399,6 +469,8 @@ CASES = (
     halted,
     snapshots,
     refused,
+    contracts,
+    hundred,
     to_defaults_without,
     hostile,
 )

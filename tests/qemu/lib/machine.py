@@ -23,6 +23,11 @@ class Broken(Exception):
     """QEMU or its guest did what it must not; the text says what."""
 
 
+def object_of(text):
+    """Options for a vpmu object with these properties."""
+    return ("-object", ",".join(filter(None, ("vpmu,id=vpmu0", text))))
+
+
 def image(name):
     return os.path.join(os.environ["BUILD"], "tests/qemu", f"{name}.elf")
 

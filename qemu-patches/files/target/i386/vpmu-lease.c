@@ -61,10 +61,7 @@ static const char *const state_text[VPMU_LEASE_STATES] = {
 
 static struct vpmu_amount to_wire(VpmuAmount amount)
 {
-    return (struct vpmu_amount) {
-        .gp = amount.gp,
-        .fixed = MAKE_64BIT_MASK(0, amount.fixed),
-    };
+    return (struct vpmu_amount) { amount.gp, (1u << amount.fixed) - 1 };
 }
 
 /* Of fixed counters, those up to the first that is missing can be advertised. */
@@ -329,9 +326,9 @@ void vpmu_lease_release(void)
     lease.retry = NULL;
 }
 
-void vpmu_lease_begin(struct vpmu_amount shape)
+void vpmu_lease_begin(VpmuAmount shape)
 {
-    lease.shape = lease.wanted = lease.granted = shape;
+    lease.shape = lease.wanted = lease.granted = to_wire(shape);
 }
 
 struct vpmu_amount vpmu_lease_wanted(void)

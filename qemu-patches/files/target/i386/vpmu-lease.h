@@ -31,7 +31,7 @@ bool vpmu_lease_acquire(const VpmuAsk *ask, VpmuAmount *granted, Error **errp);
 void vpmu_lease_release(void);
 
 /* The vCPUs have these counters, all of which are granted. */
-void vpmu_lease_begin(struct vpmu_amount shape);
+void vpmu_lease_begin(VpmuAmount shape);
 
 /* What the guest is to have of its shape, and what the host grants, now. */
 struct vpmu_amount vpmu_lease_wanted(void);

@@ -6,8 +6,10 @@
 #include "qapi/qapi-builtin-visit.h"
 #include "qapi/qapi-commands-misc-target.h"
 #include "qapi/visitor.h"
+#include "qemu/crc32c.h"
 #include "qemu/error-report.h"
 #include "hw/qdev-core.h"
+#include "migration/vmstate.h"
 #include "qom/object_interfaces.h"
 #include "vpmu-lease.h"
 #include "vpmu-object.h"
@@ -126,6 +128,87 @@ static bool lease(VpmuObject *object, Error **errp)
     return true;
 }
 
+/*
+ * Migration. What the guest is granted goes ahead of everything else, so that a
+ * machine which cannot go on with it refuses before the source has stopped. The
+ * counters that it needs the machine has leased already, at its own start.
+ */
+
+static struct VpmuContract contract_of(const VpmuObject *object)
+{
+    return (struct VpmuContract) {
+        .source = object->source,
+        .hidden = object->hidden != NULL,
+        .vendor = object->config.vendor,
+        .version = object->config.version,
+        .gp = object->config.gp,
+        .fixed = object->config.fixed,
+        .event_class = object->event_class,
+        .rules = crc32c(0, (const uint8_t *)&object->policy,
+                        sizeof(object->policy)),
+    };
+}
+
+static int contract_pre_save(void *opaque)
+{
+    VpmuObject *object = opaque;
+
+    object->contract = contract_of(object);
+    return 0;
+}
+
+/* NULL, or how they differ. A guest without a PMU is at home everywhere. */
+static const char *contracts_differ(const struct VpmuContract *from,
+                                    const struct VpmuContract *to)
+{
+    return from->hidden != to->hidden ? "one of them has a hidden PMU" :
+        from->hidden ? NULL :
+        from->source != to->source ? "KVM counts for one, TCG for the other" :
+        from->vendor != to->vendor || from->version != to->version
+        ? "their PMUs are of another vendor or version" :
+        from->gp != to->gp || from->fixed != to->fixed
+        ? "they have another number of counters" :
+        from->event_class != to->event_class
+        ? "they have another class of events" :
+        from->rules != to->rules ? "they allow and deny other events" : NULL;
+}
+
+static int contract_post_load(void *opaque, int version_id)
+{
+    VpmuObject *object = opaque;
+    const struct VpmuContract *from = &object->contract;
+    struct VpmuContract to = contract_of(object);
+    const char *reason = contracts_differ(from, &to);
+
+    if (reason) {
+        error_report("vpmu: a guest with %u general-purpose and %u fixed"
+                     " counters cannot go on with %u and %u here: %s",
+                     from->gp, from->fixed, to.gp, to.fixed, reason);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static const VMStateDescription vmstate_contract = {
+    .name = "vpmu-grant",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .early_setup = true,
+    .pre_save = contract_pre_save,
+    .post_load = contract_post_load,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT8(contract.source, VpmuObject),
+        VMSTATE_UINT8(contract.hidden, VpmuObject),
+        VMSTATE_UINT8(contract.vendor, VpmuObject),
+        VMSTATE_UINT8(contract.version, VpmuObject),
+        VMSTATE_UINT8(contract.gp, VpmuObject),
+        VMSTATE_UINT8(contract.fixed, VpmuObject),
+        VMSTATE_UINT8(contract.event_class, VpmuObject),
+        VMSTATE_UINT32(contract.rules, VpmuObject),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
 static bool decide(VpmuObject *object, const VpmuOffer *offer, Error **errp)
 {
     VpmuAmount asked = {
@@ -138,9 +221,7 @@ static bool decide(VpmuObject *object, const VpmuOffer *offer, Error **errp)
     if (!resolve_policy(object, offer->most.vendor, errp)) {
         return false;
     }
-    /* The emulator counts without the host's counters. */
-    if (!cut_offer(object, offer, asked, &reason) ||
-        (offer->source == VPMU_GRANT_SOURCE_KVM && !lease(object, &reason))) {
+    if (!cut_offer(object, offer, asked, &reason) || !lease(object, &reason)) {
         return fall_short(object, reason, errp);
     }
     if (object->config.gp < asked.gp || object->config.fixed < asked.fixed) {
@@ -154,8 +235,10 @@ static bool decide(VpmuObject *object, const VpmuOffer *offer, Error **errp)
 
 bool x86_vpmu_admit(VpmuObject *object, const VpmuOffer *offer, Error **errp)
 {
-    if (!object->admitted) {
-        object->admitted = decide(object, offer, errp);
+    if (!object->admitted && decide(object, offer, errp)) {
+        object->admitted = true;
+        vmstate_register(NULL, VMSTATE_INSTANCE_ID_ANY, &vmstate_contract,
+                         object);
     }
     return object->admitted;
 }
@@ -320,6 +403,9 @@ static void vpmu_object_finalize(Object *obj)
     VpmuObject *object = VPMU_OBJECT(obj);
 
     if (the_object == object) {
+        if (object->admitted) {
+            vmstate_unregister(NULL, &vmstate_contract, object);
+        }
         vpmu_lease_release();
         the_object = NULL;
     }

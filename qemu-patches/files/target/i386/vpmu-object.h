@@ -44,6 +44,12 @@ struct VpmuObject {
     char *hidden;              /* why there is no PMU, NULL if there is one */
     struct vpmu_config config; /* what the vCPUs' PMU is like */
     struct vpmu_policy policy; /* what it may count */
+
+    /* What a guest that comes in was granted where it comes from. */
+    struct VpmuContract {
+        uint8_t source, hidden, vendor, version, gp, fixed, event_class;
+        uint32_t rules; /* checksum of the policy */
+    } contract;
 };
 
 /* The machine's, NULL if it has none. */

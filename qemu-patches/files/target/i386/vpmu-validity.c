@@ -4,10 +4,10 @@
  *
  * Theory of operation. A timer of the guest's time asks each vCPU's thread to
  * look at its own registers and at its own running time, and hv/validity judges.
- * Nothing is opened and nothing is written, so a look takes no counter from
- * anybody; a vCPU that is halted is woken for it. Under KVM a counter can be
- * starved, since the kernel does not tell if its event has lost its place; the
- * emulator counts always.
+ * No event is opened, so a look takes no counter from anybody; a vCPU that is
+ * halted is woken for it. Under KVM a counter can be starved, since the kernel
+ * does not tell if its event has lost its place, nor does it try again by
+ * itself: it is made to, after each look. The emulator counts always.
  */
 
 #include "qemu/osdep.h"
@@ -241,6 +241,9 @@ static bool judge(X86CPU *cpu, struct vpmu *registers,
             changed = true;
             tell(cpu, info, before, counter->state);
         }
+        if (counter->state == VPMU_COUNTER_STARVED) {
+            kvm_vpmu_revive(cpu, &state, info);
+        }
     }
     return changed;
 }
@@ -324,10 +327,7 @@ void x86_vpmu_watch(X86CPU *cpu)
     cpu->vpmu_watch = g_new0(X86VPMUWatch, 1);
     cpu->vpmu_watch->count = config->gp + config->fixed;
     if (!look_timer) {
-        vpmu_lease_begin((struct vpmu_amount) {
-            .gp = config->gp,
-            .fixed = MAKE_64BIT_MASK(0, config->fixed),
-        });
+        vpmu_lease_begin((VpmuAmount) { config->gp, config->fixed });
         look_timer = timer_new_ms(QEMU_CLOCK_VIRTUAL, look_time, NULL);
         timer_mod(look_timer,
                   qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) + LOOK_MS);

@@ -21,6 +21,7 @@
 
 #define LEAF_PMU 0xa
 #define LEAF_PERFMON_V2 0x80000022
+#define EVENTSEL_ENABLE (1u << 22) /* of both vendors */
 
 /* What the kernel offers */
 
@@ -289,52 +290,60 @@ static void ask(Readings *readings, uint32_t index, uint64_t *word)
     readings->words[n] = word;
 }
 
-static void ask_intel(Readings *readings, const struct vpmu_config *config,
-                      struct vpmu_state *state)
+/* Registers of AMD's counters, by enum vpmu_amd_version. */
+static const struct {
+    uint32_t control, counter;
+    unsigned stride;
+} amd_banks[] = {
+    [VPMU_AMD_LEGACY] = { MSR_K7_EVNTSEL0, MSR_K7_PERFCTR0, 1 },
+    [VPMU_AMD_EXT_CORE] = { MSR_F15H_PERF_CTL0, MSR_F15H_PERF_CTR0, 2 },
+    [VPMU_AMD_PERFMON_V2] = { MSR_F15H_PERF_CTL0, MSR_F15H_PERF_CTR0, 2 },
+};
+
+static uint32_t control_of(const struct vpmu_config *config, unsigned i)
 {
-    for (int i = 0; i < config->gp; i++) {
-        ask(readings, MSR_P6_PERFCTR0 + i, &state->gp_value[i]);
-        ask(readings, MSR_P6_EVNTSEL0 + i, &state->gp_select[i]);
+    return config->vendor == VPMU_VENDOR_AMD
+        ? amd_banks[config->version].control +
+          i * amd_banks[config->version].stride
+        : MSR_P6_EVNTSEL0 + i;
+}
+
+static uint32_t counter_of(const struct vpmu_config *config, unsigned i)
+{
+    return config->vendor == VPMU_VENDOR_AMD
+        ? amd_banks[config->version].counter +
+          i * amd_banks[config->version].stride
+        : MSR_P6_PERFCTR0 + i;
+}
+
+static void ask_all(Readings *readings, const struct vpmu_config *config,
+                    struct vpmu_state *state)
+{
+    bool amd = config->vendor == VPMU_VENDOR_AMD;
+
+    for (unsigned i = 0; i < config->gp; i++) {
+        ask(readings, counter_of(config, i), &state->gp_value[i]);
+        ask(readings, control_of(config, i), &state->gp_select[i]);
     }
-    for (int i = 0; i < config->fixed; i++) {
+    for (unsigned i = 0; i < config->fixed; i++) {
         ask(readings, MSR_CORE_PERF_FIXED_CTR0 + i, &state->fixed_value[i]);
     }
-    if (config->version > 1) {
+    if (amd && config->version == VPMU_AMD_PERFMON_V2) {
+        ask(readings, MSR_AMD64_PERF_CNTR_GLOBAL_CTL, &state->global_control);
+        ask(readings, MSR_AMD64_PERF_CNTR_GLOBAL_STATUS,
+            &state->global_status);
+    } else if (!amd && config->version > 1) {
         ask(readings, MSR_CORE_PERF_FIXED_CTR_CTRL, &state->fixed_control);
         ask(readings, MSR_CORE_PERF_GLOBAL_CTRL, &state->global_control);
         ask(readings, MSR_CORE_PERF_GLOBAL_STATUS, &state->global_status);
     }
 }
 
-static void ask_amd(Readings *readings, const struct vpmu_config *config,
-                    struct vpmu_state *state)
-{
-    bool legacy = config->version == VPMU_AMD_LEGACY;
-    uint32_t control = legacy ? MSR_K7_EVNTSEL0 : MSR_F15H_PERF_CTL0;
-    uint32_t counter = legacy ? MSR_K7_PERFCTR0 : MSR_F15H_PERF_CTR0;
-    unsigned stride = legacy ? 1 : 2;
-
-    for (int i = 0; i < config->gp; i++) {
-        ask(readings, counter + i * stride, &state->gp_value[i]);
-        ask(readings, control + i * stride, &state->gp_select[i]);
-    }
-    if (config->version == VPMU_AMD_PERFMON_V2) {
-        ask(readings, MSR_AMD64_PERF_CNTR_GLOBAL_CTL, &state->global_control);
-        ask(readings, MSR_AMD64_PERF_CNTR_GLOBAL_STATUS,
-            &state->global_status);
-    }
-}
-
 static bool read_state(X86CPU *cpu, struct vpmu_state *state)
 {
-    const struct vpmu_config *config = &cpu->vpmu_config;
     Readings readings = {};
 
-    if (config->vendor == VPMU_VENDOR_AMD) {
-        ask_amd(&readings, config, state);
-    } else {
-        ask_intel(&readings, config, state);
-    }
+    ask_all(&readings, &cpu->vpmu_config, state);
     if (kvm_vcpu_ioctl(CPU(cpu), KVM_GET_MSRS, &readings.msrs) !=
         readings.msrs.info.nmsrs) {
         return false;
@@ -388,4 +397,29 @@ struct vpmu *kvm_vpmu_read(X86CPU *cpu, bool *user)
     vpmu_set_svme(&model, sregs.efer & MSR_EFER_SVME);
     *user = sregs.ss.dpl == 3;
     return &model;
+}
+
+/* Disabled and enabled again, with nothing of the guest's in between. */
+void kvm_vpmu_revive(X86CPU *cpu, const struct vpmu_state *state,
+                     const struct vpmu_counter_info *info)
+{
+    struct {
+        struct kvm_msrs info;
+        struct kvm_msr_entry entries[2];
+    } msrs = { .info.nmsrs = 2 };
+    uint64_t enabled = state->gp_select[info->index];
+    uint64_t bits = EVENTSEL_ENABLE;
+    uint32_t index = control_of(&cpu->vpmu_config, info->index);
+
+    if (info->fixed) {
+        index = MSR_CORE_PERF_FIXED_CTR_CTRL;
+        enabled = state->fixed_control;
+        bits = MAKE_64BIT_MASK(4 * info->index, 4);
+    }
+    msrs.entries[0] = (struct kvm_msr_entry) { index, 0, enabled & ~bits };
+    msrs.entries[1] = (struct kvm_msr_entry) { index, 0, enabled };
+    if (kvm_vcpu_ioctl(CPU(cpu), KVM_SET_MSRS, &msrs) != msrs.info.nmsrs) {
+        warn_report_once("vpmu: vCPU %d: a counter cannot be programmed anew",
+                         CPU(cpu)->cpu_index);
+    }
 }

@@ -20,6 +20,14 @@ bool kvm_vpmu_realize(X86CPU *cpu, Error **errp);
 struct vpmu *kvm_vpmu_read(X86CPU *cpu, bool *user);
 
 /*
+ * Has the kernel try again to get what counts for a counter of the guest's,
+ * which is programmed as @state says. It does so only when the guest programs
+ * the counter anew; the guest does not see that we have. As kvm_vpmu_read().
+ */
+void kvm_vpmu_revive(X86CPU *cpu, const struct vpmu_state *state,
+                     const struct vpmu_counter_info *info);
+
+/*
  * Whether the guest's counters count at all. It sees no difference but that
  * they stand still, and the host gets what counted for them.
  */
