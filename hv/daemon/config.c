@@ -26,6 +26,7 @@ NEEDS("openat read fstat newfstatat lseek close socket connect sendto recvmsg po
 
 enum value {
     VALUE_NUMBER,
+    VALUE_FLAG,   /* yes or no, as a number */
     VALUE_SOCKET, /* a path that fits struct sockaddr_un */
     VALUE_PATH,
     VALUE_WORD,
@@ -67,6 +68,7 @@ static const struct key daemon_keys[] = {
 
 static const struct key watch_keys[] = {
     {DAEMON(interval_ms), RANGE(0, 3600000, "10000")},
+    {DAEMON(name_holders), .value = VALUE_FLAG, .fallback = "no", .fixed = true},
     {.name = NULL},
 };
 
@@ -121,6 +123,16 @@ static bool set_number(const struct key *key, const char *text, void *at,
     return parse_number(text, key->least, key->most, at) ||
            wrong(error, "%s = %.40s: not a number from %u to %u", key->name, text, key->least,
                  key->most);
+}
+
+static bool set_flag(const struct key *key, const char *text, void *at, struct config_error *error)
+{
+    uint32_t yes = !strcmp(text, "yes");
+
+    if (!yes && strcmp(text, "no") != 0)
+        return wrong(error, "%s = %.40s: neither yes nor no", key->name, text);
+    *(uint32_t *)at = yes;
+    return true;
 }
 
 static bool set_path(const struct key *key, const char *text, void *at, struct config_error *error)
@@ -246,9 +258,9 @@ static bool set_rights(const struct key *key, const char *text, void *at,
 
 static bool (*const setters[])(const struct key *key, const char *text, void *at,
                                struct config_error *error) = {
-    [VALUE_NUMBER] = set_number, [VALUE_SOCKET] = set_socket, [VALUE_PATH] = set_path,
-    [VALUE_WORD] = set_word,     [VALUE_UIDS] = set_uids,     [VALUE_GIDS] = set_gids,
-    [VALUE_RIGHTS] = set_rights,
+    [VALUE_NUMBER] = set_number, [VALUE_FLAG] = set_flag,     [VALUE_SOCKET] = set_socket,
+    [VALUE_PATH] = set_path,     [VALUE_WORD] = set_word,     [VALUE_UIDS] = set_uids,
+    [VALUE_GIDS] = set_gids,     [VALUE_RIGHTS] = set_rights,
 };
 
 /* ---- Sections -------------------------------------------------------------------------------- */
@@ -410,7 +422,7 @@ static bool is_same(const struct key *key, const struct config *a, const struct 
 {
     const void *left = (const char *)a + key->at, *right = (const char *)b + key->at;
 
-    if (key->value == VALUE_NUMBER)
+    if (key->value == VALUE_NUMBER || key->value == VALUE_FLAG)
         return *(const uint32_t *)left == *(const uint32_t *)right;
     return !g_strcmp0(*(char *const *)left, *(char *const *)right);
 }
@@ -418,8 +430,10 @@ static bool is_same(const struct key *key, const struct config *a, const struct 
 bool config_may_follow(const struct config *config, const struct config *next,
                        struct config_error *error)
 {
-    for (const struct key *key = daemon_keys; key->name; key++)
-        if (key->fixed && !is_same(key, config, next))
-            return wrong(error, "[daemon] %s cannot change without a restart", key->name);
+    for (size_t i = 0; i < SECTIONS; i++)
+        for (const struct key *key = sections[i].keys; key->name; key++)
+            if (key->fixed && !is_same(key, config, next))
+                return wrong(error, "[%s] %s cannot change without a restart", sections[i].name,
+                             key->name);
     return true;
 }

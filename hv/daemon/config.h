@@ -26,6 +26,7 @@ struct config {
     uint32_t queue_bytes; /* of one connection, not read by its peer */
     /* [watch] */
     uint32_t interval_ms;
+    uint32_t name_holders; /* 1: look into every process */
     /* [policy NAME] */
     struct policy *policies;
     size_t policy_count;

@@ -6,7 +6,7 @@
  *
  *   configuration  read and valid as a whole
  *   sockets        the service manager's, or made at the configured paths
- *   identity       the configured user, and of all capabilities CAP_PERFMON alone   (sandbox.c)
+ *   identity       the configured user, and few capabilities or one                  (sandbox.c)
  *   calls          only the system calls that NEEDS() names                          (sandbox.c)
  *   host, state    what is there, and what the daemon before has left behind
  *   service        the loop
@@ -254,15 +254,19 @@ static void prepare_names(void)
 
 static bool enter_sandbox(const struct config *config)
 {
+    struct sandbox_rights rights = {.perfmon = true, .looks = config->name_holders};
     struct sandbox_error error;
-    bool perfmon;
 
-    if (sandbox_identity(config->user, &perfmon, &error)) {
+    if (sandbox_identity(config->user, &rights, &error)) {
         log_event(LOG_ERR, "stage", TEXT("name", "identity"), TEXT("why", error.text));
         return false;
     }
     log_event(LOG_INFO, "stage", TEXT("name", "identity"), NUMBER("uid", geteuid()),
-              TEXT("perfmon", perfmon ? "yes" : "no"));
+              TEXT("perfmon", rights.perfmon ? "yes" : "no"),
+              TEXT("looks", rights.looks ? "yes" : "no"));
+    if (config->name_holders && !rights.looks)
+        log_event(LOG_WARNING, "cannot-look",
+                  TEXT("why", "[watch] name_holders needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"));
     prepare_names();
     if (sandbox_calls(&error)) {
         log_event(LOG_ERR, "stage", TEXT("name", "calls"), TEXT("why", error.text));

@@ -70,9 +70,10 @@ static bool is_same(const struct books *books, const struct entry *entry,
     struct vpmu_admission_lease lease;
 
     books_lease(books, entry, &lease);
-    return entry->owner.identity == claim->holder && lease.binding == claim->binding &&
-           lease.flags == claim->flags && lease.asked.gp == claim->need.gp &&
-           lease.asked.fixed == claim->need.fixed && same_set(claim, entry, &lease);
+    return entry->owner.identity == claim->holder && !strcmp(entry->owner.name, claim->name) &&
+           lease.binding == claim->binding && lease.flags == claim->flags &&
+           lease.asked.gp == claim->need.gp && lease.asked.fixed == claim->need.fixed &&
+           same_set(claim, entry, &lease);
 }
 
 /* Marks the claim that an entry stands for; false: none. */
@@ -107,11 +108,13 @@ static bool enter(struct daemon *daemon, const struct vpmu_claim *claim)
 {
     struct entry_owner owner = {
         .state = ENTRY_OBSERVED, .identity = claim->holder, .since_ms = wall_clock_ms()};
+    const struct vpmu_host_holder *holder = vpmu_host_claimant(&daemon->host, claim);
     struct vpmu_answer answer;
     const struct entry *entry;
     char text[VPMU_WIRE_TEXT];
 
     snprintf(owner.name, sizeof(owner.name), "%s", claim->name);
+    owner.pid = holder ? (pid_t)holder->pid : 0;
     entry = books_enter(daemon->books, 0, &owner, claim, NULL, &answer);
     if (!entry) {
         vpmu_answer_text(&answer, text, sizeof(text));
@@ -119,7 +122,8 @@ static bool enter(struct daemon *daemon, const struct vpmu_claim *claim)
         return false;
     }
     log_event(LOG_NOTICE, "observed", NUMBER("lease", entry->id), TEXT("name", owner.name),
-              NUMBER("gp", claim->need.gp), NUMBER("fixed", claim->need.fixed));
+              NUMBER("pid", owner.pid), NUMBER("gp", claim->need.gp),
+              NUMBER("fixed", claim->need.fixed));
     return true;
 }
 

@@ -36,34 +36,51 @@ static int fail(struct sandbox_error *error, const char *format, ...)
 
 /* ---- Identity -------------------------------------------------------------------------------- */
 
-static void choose_capabilities(bool perfmon)
+/* Another user's /proc/PID/fd needs both: the folder is that user's, and what is in it is traced.
+ */
+static const unsigned looking[] = {CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH};
+
+static void keep(unsigned capability)
+{
+    capng_update(CAPNG_ADD, CAPNG_EFFECTIVE, capability);
+    capng_update(CAPNG_ADD, CAPNG_PERMITTED, capability);
+}
+
+static void choose_capabilities(const struct sandbox_rights *rights)
 {
     capng_clear(CAPNG_SELECT_BOTH);
-    if (!perfmon)
-        return;
-    capng_update(CAPNG_ADD, CAPNG_EFFECTIVE, CAP_PERFMON);
-    capng_update(CAPNG_ADD, CAPNG_PERMITTED, CAP_PERFMON);
+    if (rights->perfmon)
+        keep(CAP_PERFMON);
+    for (size_t i = 0; rights->looks && i < sizeof(looking) / sizeof(looking[0]); i++)
+        keep(looking[i]);
+}
+
+static void limit_to_what_is_there(struct sandbox_rights *rights)
+{
+    rights->perfmon &= capng_have_capability(CAPNG_PERMITTED, CAP_PERFMON) != 0;
+    for (size_t i = 0; i < sizeof(looking) / sizeof(looking[0]); i++)
+        rights->looks &= capng_have_capability(CAPNG_PERMITTED, looking[i]) != 0;
 }
 
 /* The bounding set can only be cleared by who has CAP_SETPCAP: a service manager has done it. */
-static int keep_capabilities(bool perfmon)
+static int keep_capabilities(const struct sandbox_rights *rights)
 {
     bool all = capng_have_capability(CAPNG_EFFECTIVE, CAP_SETPCAP);
 
-    choose_capabilities(perfmon);
+    choose_capabilities(rights);
     return capng_apply(all ? CAPNG_SELECT_BOTH : CAPNG_SELECT_CAPS);
 }
 
-static int become(const struct passwd *user, bool perfmon)
+static int become(const struct passwd *user, const struct sandbox_rights *rights)
 {
-    choose_capabilities(perfmon);
+    choose_capabilities(rights);
     /* NOLINTBEGIN(clang-analyzer-optin.core.EnumCastOutOfRange): libcap-ng's flags are or-ed */
     return capng_change_id((int)user->pw_uid, (int)user->pw_gid,
                            CAPNG_INIT_SUPP_GRP | CAPNG_CLEAR_BOUNDING);
     /* NOLINTEND(clang-analyzer-optin.core.EnumCastOutOfRange) */
 }
 
-int sandbox_identity(const char *user, bool *perfmon, struct sandbox_error *error)
+int sandbox_identity(const char *user, struct sandbox_rights *rights, struct sandbox_error *error)
 {
     const struct passwd *entry = user ? getpwnam(user) : NULL;
 
@@ -71,13 +88,13 @@ int sandbox_identity(const char *user, bool *perfmon, struct sandbox_error *erro
         return fail(error, "this machine has no user %.60s", user);
     if (capng_get_caps_process())
         return fail(error, "the capabilities cannot be read");
-    *perfmon = capng_have_capability(CAPNG_PERMITTED, CAP_PERFMON);
+    limit_to_what_is_there(rights);
     if (entry && entry->pw_uid != geteuid()) {
         if (geteuid() != 0)
             return fail(error, "only root can become %.60s", user);
-        if (become(entry, *perfmon))
+        if (become(entry, rights))
             return fail(error, "cannot become %.60s: %s", user, strerror(errno));
-    } else if (keep_capabilities(*perfmon)) {
+    } else if (keep_capabilities(rights)) {
         return fail(error, "cannot give up capabilities: %s", strerror(errno));
     }
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))

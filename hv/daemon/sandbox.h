@@ -9,12 +9,18 @@ struct sandbox_error {
     char text[200];
 };
 
+/* What of the privileges is left. */
+struct sandbox_rights {
+    bool perfmon; /* CAP_PERFMON: events on every processor can be opened */
+    bool looks;   /* CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH: /proc of every process can be read */
+};
+
 /*
  * Stage "identity": become user (NULL: stay) with its groups, and give up every capability but
- * CAP_PERFMON, if that is there. Needs root, or be that user already. *perfmon receives whether
- * CAP_PERFMON is there.
+ * those that *rights asks for, as far as they are there. Needs root, or be that user already.
+ * *rights receives what there is.
  */
-int sandbox_identity(const char *user, bool *perfmon, struct sandbox_error *error);
+int sandbox_identity(const char *user, struct sandbox_rights *rights, struct sandbox_error *error);
 
 /*
  * Stage "calls": from now on no privilege is gained, and a system call that no NEEDS() of this

@@ -99,6 +99,15 @@ size_t vpmu_host_claims(const struct vpmu_host *host, const struct vpmu_host_man
     return count;
 }
 
+const struct vpmu_host_holder *vpmu_host_claimant(const struct vpmu_host *host,
+                                                  const struct vpmu_claim *claim)
+{
+    for (uint32_t i = 0; i < host->holder_count; i++)
+        if (host->holders[i].name == claim->name)
+            return &host->holders[i];
+    return NULL;
+}
+
 struct vpmu_amount vpmu_host_beside(const struct vpmu_host *host, const uint8_t uuid[16])
 {
     struct vpmu_amount sum = {0};

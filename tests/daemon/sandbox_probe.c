@@ -139,13 +139,13 @@ static const struct attempt {
 int main(int argc, char **argv)
 {
     struct sandbox_error error;
-    bool perfmon;
+    struct sandbox_rights rights = {.perfmon = true};
 
     for (size_t i = 0; argc < 2 && i < ATTEMPTS; i++)
         puts(attempts[i].name);
     if (argc < 2)
         return 0;
-    if (sandbox_identity(NULL, &perfmon, &error) || sandbox_calls(&error)) {
+    if (sandbox_identity(NULL, &rights, &error) || sandbox_calls(&error)) {
         fprintf(stderr, "%s\n", error.text);
         return 1;
     }

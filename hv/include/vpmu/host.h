@@ -211,6 +211,10 @@ int vpmu_host_measure(struct vpmu_host_source *source, struct vpmu_host *host,
 size_t vpmu_host_claims(const struct vpmu_host *host, const struct vpmu_host_managed *managed,
                         struct vpmu_claim *claims, size_t room);
 
+/* The holder of the snapshot that one of these claims is for; NULL: it is none of them. */
+const struct vpmu_host_holder *vpmu_host_claimant(const struct vpmu_host *host,
+                                                  const struct vpmu_claim *claim);
+
 /* What libvirt's <perf> counts beside the vCPUs of a domain: `beside` of its VM's claim. */
 struct vpmu_amount vpmu_host_beside(const struct vpmu_host *host, const uint8_t uuid[16]);
 
