@@ -201,10 +201,16 @@ vpmu_status vpmu_wire_check_request(const struct vpmu_wire_message *message,
 
 /* ---- What a client gets ---------------------------------------------------------------------- */
 
+static bool is_client_status(uint32_t status)
+{
+    return (status & ~0xFFu) == VPMU_WIRE_STATUS_CLIENT;
+}
+
 static bool is_sound_error(const struct vpmu_wire_message *message)
 {
     return message->header.size == sizeof(message->error) &&
-           message->error.status != VPMU_STATUS_SUCCESS && message->error.reason < VPMU_REASONS &&
+           message->error.status != VPMU_STATUS_SUCCESS &&
+           !is_client_status(message->error.status) && message->error.reason < VPMU_REASONS &&
            message->error.text[0] &&
            vpmu_wire_text_valid(message->error.text, sizeof(message->error.text));
 }

@@ -484,6 +484,8 @@ Test(wire, a_refusal_always_says_something)
     cr_assert_str_eq(m.error.text, "no?way");
     m.error.status = VPMU_STATUS_SUCCESS;
     cr_assert_not(vpmu_wire_check_reply(&m, VPMU_WIRE_ACQUIRE));
+    m.error.status = VPMU_WIRE_STATUS_CLIENT + 2;
+    cr_assert_not(vpmu_wire_check_reply(&m, VPMU_WIRE_ACQUIRE), "what only a client says");
 }
 
 Test(wire, a_status_has_its_set)

@@ -77,6 +77,9 @@ enum vpmu_wire_type {
 #define VPMU_WIRE_DENIED VPMU_WIRE_STATUS(5)   /* this client, or this user, may not ask for that */
 #define VPMU_WIRE_TOO_MANY VPMU_WIRE_STATUS(6) /* connections, or unanswered requests */
 
+/* From here to 0x1FF: what a client says of its connection; never in a message. */
+#define VPMU_WIRE_STATUS_CLIENT VPMU_WIRE_STATUS(0x100)
+
 /* ---- Bodies ---------------------------------------------------------------------------------- */
 
 enum vpmu_wire_kind {
