@@ -8,6 +8,8 @@
 #define CLI_USAGE 64
 
 int cli_doctor(int argc, char **argv);
+int cli_domain(int argc, char **argv);
+int cli_fleet(int argc, char **argv);
 int cli_leases(int argc, char **argv);
 int cli_revoke(int argc, char **argv);
 

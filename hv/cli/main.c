@@ -12,6 +12,8 @@ static const struct {
     const char *what;
 } commands[] = {
     {"doctor", cli_doctor, "what on this host can make guests' counters wrong"},
+    {"domain", cli_domain, "the counters of libvirt's domains"},
+    {"fleet", cli_fleet, "what a VM can have here, for schedulers of fleets"},
     {"leases", cli_leases, "who holds counters"},
     {"revoke", cli_revoke, "take a lease from its holder"},
 };

@@ -20,7 +20,7 @@ prog_sandbox-probe_LIBS = $(daemon_LIBS)
 prog_sandbox-probe_PACKAGES := host
 
 SUITES += daemon
-daemon_PACKAGES := base unit host
+daemon_PACKAGES := base unit host daemon
 daemon_NEEDS = $(addprefix $(BUILD)/bin/,vpmud vpmud-asan sandbox-probe bench-client client-probe vpmuctl)
 
 FUZZ_TARGETS += config
