@@ -49,6 +49,7 @@ export CC UNIT_TESTS FUZZ_TARGETS FREESTANDING $(FUZZ_TARGETS:%=fuzz_%_FLAGS)
 #: qemu-stock   the unpatched QEMU, configured alike
 #: drivers      the Windows binaries below build/guest-drivers/
 #: programs     the host programs below build/bin/
+#: deb          Debian packages below build/deb/
 #: clean        remove the build folder
 #@ Tests, each ending with "N passed, N failed, N skipped"
 #: check-unit   unit tests, layering, formatting, the patch series
@@ -59,6 +60,7 @@ export CC UNIT_TESTS FUZZ_TARGETS FREESTANDING $(FUZZ_TARGETS:%=fuzz_%_FLAGS)
 #: check-drivers the Windows images: what they import, how they are laid out
 #: check-nt     the Windows drivers on the NT test guest
 #: check-daemon vpmud over its real socket
+#: check-deb    the Debian packages: built, installed, used, purged
 #: check-lab    the real KVM in a TCG guest
 #: check-libvirt a domain's XML, the hook, a loud refusal
 #: check-wine   the Windows programs under Wine

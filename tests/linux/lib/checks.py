@@ -43,7 +43,7 @@ class Checks:
     def _report(self, kind, text):
         with self._lock:
             self.counts[kind] += 1
-            print(f"{kind} {self._thread.prefix}{text}", flush=True)
+            print(f"{kind} {getattr(self._thread, 'prefix', '')}{text}", flush=True)
 
 
 def equal(what, found, expected):
