@@ -18,8 +18,7 @@ static void execute(char **argv)
 
     if (size > 0) {
         path[size] = '\0';
-        strcpy(strrchr(path, '/') + 1,
-               PROGRAM); // NOLINT(clang-analyzer-security.insecureAPI.strcpy)
+        memcpy(strrchr(path, '/') + 1, PROGRAM, sizeof(PROGRAM));
         execv(path, argv);
     }
     execvp(PROGRAM, argv);
