@@ -46,6 +46,7 @@ struct daemon {
     struct vpmu_host_source *source;
     struct vpmu_host host;
     struct loop_timer watch;
+    char not_measured[sizeof(((struct vpmu_host *)NULL)->not_measured)]; /* as it was last said */
     struct vpmu_amount *taken; /* room for a number for each processor */
 
     /* peer.c */

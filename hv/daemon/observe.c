@@ -64,24 +64,38 @@ static bool same_set(const struct vpmu_claim *claim, const struct entry *entry,
     return true;
 }
 
-static bool is_same(const struct books *books, const struct entry *entry,
+/* For people, who want to find the process. What was measured has its suspect's pid already. */
+static void name_claim(const struct daemon *daemon, const struct vpmu_claim *claim,
+                       char name[VPMU_ADMISSION_NAME])
+{
+    const struct vpmu_host_holder *holder = vpmu_host_claimant(&daemon->host, claim);
+
+    if (holder && holder->kind == VPMU_HOST_PROCESS && holder->pid)
+        snprintf(name, VPMU_ADMISSION_NAME, "%.40s (pid %u)", claim->name, holder->pid);
+    else
+        snprintf(name, VPMU_ADMISSION_NAME, "%s", claim->name);
+}
+
+static bool is_same(const struct daemon *daemon, const struct entry *entry,
                     const struct vpmu_claim *claim)
 {
     struct vpmu_admission_lease lease;
+    char name[VPMU_ADMISSION_NAME];
 
-    books_lease(books, entry, &lease);
-    return entry->owner.identity == claim->holder && !strcmp(entry->owner.name, claim->name) &&
+    books_lease(daemon->books, entry, &lease);
+    name_claim(daemon, claim, name);
+    return entry->owner.identity == claim->holder && !strcmp(entry->owner.name, name) &&
            lease.binding == claim->binding && lease.flags == claim->flags &&
            lease.asked.gp == claim->need.gp && lease.asked.fixed == claim->need.fixed &&
            same_set(claim, entry, &lease);
 }
 
 /* Marks the claim that an entry stands for; false: none. */
-static bool is_still_there(const struct books *books, const struct entry *entry,
+static bool is_still_there(const struct daemon *daemon, const struct entry *entry,
                            const struct vpmu_claim *claims, size_t count, bool *known)
 {
     for (size_t i = 0; i < count; i++)
-        if (!known[i] && is_same(books, entry, &claims[i]))
+        if (!known[i] && is_same(daemon, entry, &claims[i]))
             return known[i] = true;
     return false;
 }
@@ -95,7 +109,7 @@ static bool strike_gone(struct daemon *daemon, const struct vpmu_claim *claims, 
     for (struct entry *entry = books_next(daemon->books, NULL); entry; entry = next) {
         next = books_next(daemon->books, entry);
         if (entry->owner.state != ENTRY_OBSERVED ||
-            is_still_there(daemon->books, entry, claims, count, known))
+            is_still_there(daemon, entry, claims, count, known))
             continue;
         log_event(LOG_INFO, "gone", NUMBER("lease", entry->id), TEXT("name", entry->owner.name));
         books_strike(daemon->books, entry);
@@ -109,16 +123,18 @@ static bool enter(struct daemon *daemon, const struct vpmu_claim *claim)
     struct entry_owner owner = {
         .state = ENTRY_OBSERVED, .identity = claim->holder, .since_ms = wall_clock_ms()};
     const struct vpmu_host_holder *holder = vpmu_host_claimant(&daemon->host, claim);
+    struct vpmu_claim named = *claim;
     struct vpmu_answer answer;
     const struct entry *entry;
     char text[VPMU_WIRE_TEXT];
 
-    snprintf(owner.name, sizeof(owner.name), "%s", claim->name);
+    name_claim(daemon, claim, owner.name);
+    named.name = owner.name;
     owner.pid = holder ? (pid_t)holder->pid : 0;
-    entry = books_enter(daemon->books, 0, &owner, claim, NULL, &answer);
+    entry = books_enter(daemon->books, 0, &owner, &named, NULL, &answer);
     if (!entry) {
         vpmu_answer_text(&answer, text, sizeof(text));
-        log_event(LOG_ERR, "not-entered", TEXT("name", claim->name), TEXT("why", text));
+        log_event(LOG_ERR, "not-entered", TEXT("name", owner.name), TEXT("why", text));
         return false;
     }
     log_event(LOG_NOTICE, "observed", NUMBER("lease", entry->id), TEXT("name", owner.name),
@@ -175,6 +191,18 @@ static int read_description(struct daemon *daemon, struct vpmu_host_error *error
     return 0;
 }
 
+/* Then an agent is seen, if at all, by its files: how many counters it has is an estimate. */
+static void say_not_measured(struct daemon *daemon)
+{
+    if (!strcmp(daemon->not_measured, daemon->host.not_measured))
+        return;
+    memcpy(daemon->not_measured, daemon->host.not_measured, sizeof(daemon->not_measured));
+    if (*daemon->not_measured)
+        log_event(LOG_WARNING, "not-measured", TEXT("why", daemon->not_measured));
+    else
+        log_event(LOG_NOTICE, "measured");
+}
+
 static void observe_now(struct daemon *daemon)
 {
     uint32_t *pids = g_new(uint32_t, vpmu_admission_leases(books_admission(daemon->books)) + 1);
@@ -189,6 +217,7 @@ static void observe_now(struct daemon *daemon)
         failed(daemon, &error);
     else
         enter_observed(daemon, &managed);
+    say_not_measured(daemon);
     g_free(pids);
 }
 

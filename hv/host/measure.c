@@ -156,8 +156,10 @@ static void measure_all(struct vpmu_host_source *source, struct vpmu_host *host,
     if (any)
         host->not_measured[0] = '\0';
     else if (why)
-        not_measured(host, "the kernel lets this user open no event: %s (perf_event_paranoid)",
-                     why);
+        not_measured(host,
+                     "the kernel lets this user open no event: %s (perf_event_paranoid is %d; "
+                     "Debian's kernels want CAP_SYS_ADMIN above 2)",
+                     why, host->facts.paranoid);
     else
         not_measured(host, "there is no processor with counters to measure");
 }

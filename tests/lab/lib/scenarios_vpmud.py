@@ -3,6 +3,7 @@
 
 import subprocess
 from contextlib import contextmanager
+from pathlib import Path
 
 import kvm
 import wire
@@ -54,8 +55,14 @@ def managed_vm(arbiter, name, gp, **more):
             yield vm, grant, vcpu
 
 
+def paranoid(level):
+    """Debian's kernels have 3, and want CAP_SYS_ADMIN then: hv/daemon/system/vpmud.sysctl."""
+    Path("/proc/sys/kernel/perf_event_paranoid").write_text(str(level))
+
+
 def fresh(watchdog=False, mediated=None):
     kvm.load(kvm_amd="" if mediated is None else f"enable_mediated_pmu={int(mediated)}")
+    paranoid(2)
     equal("L1's NMI watchdog is on", kvm.watchdog(watchdog), watchdog)
 
 
@@ -136,7 +143,7 @@ def unmanaged(checks):
                     refusal(lambda: second.acquire(2), name, f"{COUNTERS}")
                     equal("what is left", second.acquire(COUNTERS, least=(1, 0)).gp, COUNTERS - AGENT)
                 with arbiter.profiler() as perf:
-                    refusal(lambda: perf.acquire(2), "web")
+                    refusal(lambda: perf.acquire(2), name)
             with checks.check("row 1: a VM that reports a starved counter is in the log, with who has it"):
                 before = len(arbiter.read_log())
                 vm.report(grant.lease, 1, [0, 0, 0, VM, 0, 0, 0, 0])
@@ -164,11 +171,29 @@ def watched(checks):
                 loops += 1
             equal("the VM's counters", vcpu.read(), [loops * LOOP] * grant.gp)
             equal("observed", arbiter.observed(), {})
+            require("event=not-measured" not in arbiter.read_log(), arbiter.read_log())
         with checks.check("row 4: an agent is found without being looked for"):
             with Pinned(1) as agent:
                 eventually(lambda: f"pin (pid {agent.pid})" in arbiter.observed(), "the agent in the books")
                 eventually(lambda: arbiter.leases()["web1"]["lease_state"] == "short", "the VM is short")
             eventually(lambda: not arbiter.observed(), "the agent has gone")
+
+
+def not_measured(checks):
+    """Where the kernel lets nobody measure that is said, and an agent is named all the same."""
+    fresh()
+    paranoid(3)
+    with Arbiter() as arbiter, arbiter.vm("web1") as vm:
+        with checks.check("row 4: what cannot be measured is said, with how to mend it"):
+            require("event=not-measured" in arbiter.read_log(), arbiter.read_log())
+            require("perf_event_paranoid is 3" in arbiter.ask("host")["not_measured"], arbiter.ask("host"))
+        with Pinned(AGENT) as agent, checks.check("row 4: an agent that is not measured is named"):
+            arbiter.reload()
+            refusal(lambda: vm.acquire(VM), f"pin (pid {agent.pid})")
+        with checks.check("row 4: when measuring is allowed again that is said"):
+            paranoid(2)
+            arbiter.reload()
+            arbiter.wait_for_log("event=measured")
 
 
 def observations(arbiter):
@@ -251,7 +276,7 @@ def mediated(checks):
 
 SCENARIOS = {
     f"vpmud-{function.__name__.replace('_', '-')}": function
-    for function in (under_leases, unmanaged, watched, watchdog, barred, mediated)
+    for function in (under_leases, unmanaged, watched, not_measured, watchdog, barred, mediated)
 }
 
 
