@@ -5,6 +5,6 @@ prog_vpmuctl_CFLAGS = $(host_CFLAGS)
 prog_vpmuctl_LIBS = $(host_LIBS)
 
 UNIT_TESTS += cli
-unit_cli_SRC = tests/unit/cli_control.c hv/cli/control.c hv/cli/managed.c $(host_SRC)
+unit_cli_SRC = $(wildcard tests/unit/cli_*.c) $(filter-out hv/cli/main.c,$(wildcard hv/cli/*.c)) $(host_SRC)
 unit_cli_CFLAGS = $(host_CFLAGS)
 unit_cli_LIBS = $(host_LIBS)

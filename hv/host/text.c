@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vpmu/utf8.h"
+
 /* Where attr.type does not name a PMU of a processor: linux/perf_event.h, enum perf_type_id. */
 #define PERF_HARDWARE 0u
 #define PERF_HW_CACHE 3u
@@ -136,30 +138,12 @@ void vpmu_host_write_list(const uint64_t *words, uint32_t count, char *text, siz
 
 /* ---- Text for people ---- */
 
-/* The length of the UTF-8 sequence at text that is no control character; 0: there is none. */
-static size_t printable_length(const unsigned char *text)
-{
-    const size_t length = text[0] < 0x80   ? 1
-                          : text[0] < 0xC2 ? 0
-                          : text[0] < 0xE0 ? 2
-                          : text[0] < 0xF0 ? 3
-                          : text[0] < 0xF5 ? 4
-                                           : 0;
-
-    if (length == 1)
-        return text[0] >= 0x20 && text[0] != 0x7F;
-    for (size_t i = 1; i < length; i++)
-        if ((text[i] & 0xC0) != 0x80)
-            return 0;
-    return length == 2 && text[0] == 0xC2 && text[1] < 0xA0 ? 0 : length; /* C1 controls */
-}
-
 void host_copy_printable(char *to, size_t size, const char *text)
 {
     size_t at = 0;
 
-    while (*text) {
-        const size_t length = printable_length((const unsigned char *)text);
+    for (size_t left = strlen(text); left;) {
+        const size_t length = vpmu_utf8_length(text, left);
         const size_t step = length ? length : 1;
 
         if (at + step >= size)
@@ -170,6 +154,7 @@ void host_copy_printable(char *to, size_t size, const char *text)
             to[at] = '?';
         at += step;
         text += step;
+        left -= step;
     }
     to[at] = '\0';
 }

@@ -2,6 +2,7 @@
 /* What messages there are, and how they are made. Pure. */
 #include <string.h>
 
+#include "vpmu/utf8.h"
 #include "vpmu/wire.h"
 
 #define BODY(name) ((uint32_t)sizeof(struct vpmu_wire_##name))
@@ -83,36 +84,12 @@ const char *vpmu_wire_status_name(uint32_t status)
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-/* Bytes of the character at text, of which there are size bytes; 0: the wire does not carry it. */
-static size_t character(const unsigned char *text, size_t size)
-{
-    size_t length = text[0] < 0x80   ? 1
-                    : text[0] < 0xC2 ? 0
-                    : text[0] < 0xE0 ? 2
-                    : text[0] < 0xF0 ? 3
-                    : text[0] < 0xF5 ? 4
-                                     : 0;
-
-    if (length == 1)
-        return text[0] >= 0x20 && text[0] != 0x7F;
-    if (length > size)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((text[i] & 0xC0) != 0x80)
-            return 0;
-    if ((text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] >= 0xA0) ||
-        (text[0] == 0xF0 && text[1] < 0x90) || (text[0] == 0xF4 && text[1] >= 0x90) ||
-        (text[0] == 0xC2 && text[1] < 0xA0)) /* overlong, surrogates, C1 controls */
-        return 0;
-    return length;
-}
-
 bool vpmu_wire_text_valid(const char *text, size_t size)
 {
     size_t at = 0;
 
     while (at < size && text[at]) {
-        size_t length = character((const unsigned char *)text + at, size - at);
+        size_t length = vpmu_utf8_length(text + at, size - at);
 
         if (!length)
             return false;
@@ -132,7 +109,7 @@ void vpmu_wire_text(char *field, size_t size, const char *text)
 
     memset(field, 0, size);
     while (left) {
-        size_t length = character((const unsigned char *)text, left);
+        size_t length = vpmu_utf8_length(text, left);
         size_t step = length ? length : 1;
 
         if (at + step >= size)
