@@ -22,7 +22,7 @@ static uint8_t plain_state(const struct vpmu_look *look)
 /* The guest executed something between the two looks that the counter had to count. */
 static bool is_evidence(const struct vpmu_look *look, const struct vpmu_moment *moment)
 {
-    if (!look->moves || moment->ran_ns < VPMU_VALIDITY_RUN_NS) {
+    if (!look->moves || moment->halted || moment->ran_ns < VPMU_VALIDITY_RUN_NS) {
         return false;
     }
     if (look->user && look->kernel) {

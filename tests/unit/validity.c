@@ -51,6 +51,19 @@ Test(validity, starves_and_recovers)
     cr_assert_eq(v.backed_ns, 4 * ran.ran_ns);
 }
 
+Test(validity, halted_is_no_evidence)
+{
+    const struct vpmu_moment halted = {.ran_ns = 500 * MS, .halted = true};
+    struct vpmu_validity v = {0};
+    struct vpmu_look look = counting;
+
+    looks(&v, &look, &ran, 2, 1);
+    cr_assert_eq(looks(&v, &look, &halted, 10, 0), VPMU_COUNTER_BACKED);
+    cr_assert_eq(v.backed_ns, v.enabled_ns);
+    cr_assert_eq(looks(&v, &look, &ran, VPMU_VALIDITY_LOOKS, 0), VPMU_COUNTER_STARVED);
+    cr_assert_eq(looks(&v, &look, &halted, 10, 0), VPMU_COUNTER_STARVED, "nor against");
+}
+
 Test(validity, a_doubt_that_proves_wrong_costs_nothing)
 {
     struct vpmu_validity v = {0};

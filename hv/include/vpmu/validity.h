@@ -9,11 +9,11 @@
  * other events can truly be zero and are never judged by their value; they share the fate of the
  * counters beside them only in that nothing is said of them.
  *
- * What shows that the guest executed: its vCPU's thread ran, and
+ * What shows that the guest executed: its vCPU's thread ran, it was halted at neither look, and
  *   - the counter counts in every ring: nothing more is needed
  *   - the counter counts in one ring: the guest was in that ring at both looks
  * A verdict takes VPMU_VALIDITY_LOOKS intervals in a row, since a thread also runs in the host, and
- * a guest may have been in another ring between two looks. One count ends it at once. A halted or
+ * a guest may have been in another ring, or halted, between two looks. One count ends it at once. A halted or
  * idle guest gives no evidence, for or against, and its verdict stands.
  *
  * No event is opened and nothing is written: a look takes no counter from anybody.
@@ -63,6 +63,7 @@ struct vpmu_moment {
     uint64_t ran_ns;  /* for how long its thread has run since the look before */
     bool user;        /* it was in ring 3 */
     bool user_before; /* it was in ring 3 at the look before */
+    bool halted;      /* it was halted, or had not been started, at one of the two looks */
 };
 
 /*

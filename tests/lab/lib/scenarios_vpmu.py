@@ -45,9 +45,15 @@ class Granted(NamedTuple):
 
     def counts(self):
         """{event's code: what was counted}, and under 0 what is right for instructions."""
-        counts = dict(re.fullmatch(r"COUNT (\S+) (\d+)", line).groups()
-                      for line in self.lines if line.startswith("COUNT "))
-        return {int(code, 0): int(value) for code, value in counts.items()}
+        return {code: value for code, value, _ in self._counters()}
+
+    def rdpmc(self):
+        """The same as RDPMC reads them."""
+        return {code: value for code, _, value in self._counters()}
+
+    def _counters(self):
+        return [tuple(int(word, 0) for word in re.fullmatch(r"COUNT (\S+) (\d+) RDPMC (\d+)", line).groups())
+                for line in self.lines if line.startswith("COUNT ")]
 
     def expected(self):
         """{event's code: what the loop executed}"""
@@ -236,11 +242,15 @@ def reset(checks):
               2 * COUNTERS)
 
 
+def need_mediated():
+    if kvm.parameter("kvm_amd", "enable_mediated_pmu") is None:
+        raise Skipped("this kernel has no mediated vPMU")
+
+
 def mediated(checks):
     """With a mediated vPMU: as without; and whoever holds it on the host is what a refusal names."""
     fresh(checks)
-    if kvm.parameter("kvm_amd", "enable_mediated_pmu") is None:
-        raise Skipped("this kernel has no mediated vPMU")
+    need_mediated()
     kvm.load(kvm_amd="enable_mediated_pmu=1")
     for vpmu, denied in (("", set()), ("class=standard,deny=branches", {BRANCHES})):
         with checks.check(f"-object vpmu,{vpmu or 'all defaults'}"):

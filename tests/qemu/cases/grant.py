@@ -97,7 +97,7 @@ def count(cpu, text, codes):
     """(lines of the image, {code: what was counted}, {code: what is right})"""
     append = " ".join(f"e{n}={code:#x}" for n, code in enumerate(codes))
     _, lines, said = run_image("grant", cpu, append=append, options=object_of(text))
-    counts = dict(re.findall(r"^COUNT (\S+) (\d+)$", "\n".join(lines), re.MULTILINE))
+    counts = dict(re.findall(r"^COUNT (\S+) (\d+) ", "\n".join(lines), re.MULTILINE))
     counts = {int(code, 0): int(value) for code, value in counts.items()}
     loop = re.search(r"^LOOP instructions (\d+) branches (\d+)$", "\n".join(lines), re.MULTILINE)
     right = [int(value) for value in loop.groups()] if loop else said

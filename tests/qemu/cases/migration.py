@@ -12,6 +12,7 @@ from machine import (
     Broken,
     Machine,
     check_guest,
+    make_live,
     migrate_in,
     migrate_out,
     object_of,
@@ -28,16 +29,6 @@ LIVE_ROUNDS = 100
 MOMENT_S = 0.15
 FLIPS = 25
 HALT_S = 0.3
-
-
-def make_live(*machines):
-    """With a way back: the source does not end before the other has the guest."""
-    capabilities = [
-        {"capability": "events", "state": True},
-        {"capability": "return-path", "state": True},
-    ]
-    for machine in machines:
-        machine.qmp("migrate-set-capabilities", capabilities=capabilities)
 
 
 class Travel:

@@ -96,6 +96,14 @@ static void print_found(void)
                rdmsr(shape.ctr + i * shape.step));
 }
 
+/* Without one, AMD's legacy registers may be there all the same, but RDPMC is not. */
+static bool has_pmu(void)
+{
+    uint64_t value;
+
+    return !rdpmc_safe(0, &value);
+}
+
 static unsigned long event(unsigned i)
 {
     char name[] = {'e', (char)('0' + i), 0};
@@ -139,7 +147,8 @@ static void count(void)
     run_user(spin, ROUNDS);
     for (unsigned i = 0; i < shape.gp; i++)
         if (event(i) != NO_EVENT)
-            printf("COUNT %#lx %lu\n", event(i), rdmsr(shape.ctr + i * shape.step));
+            printf("COUNT %#lx %lu RDPMC %lu\n", event(i), rdmsr(shape.ctr + i * shape.step),
+                   has_pmu() ? rdpmc(i) : 0);
 }
 
 static void reset_system(void)

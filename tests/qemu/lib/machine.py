@@ -288,6 +288,16 @@ def migrate_out(machine, uri):
     return wait_migration(machine)
 
 
+def make_live(*machines):
+    """With a way back: the source does not end before the other has the guest."""
+    capabilities = [
+        {"capability": "events", "state": True},
+        {"capability": "return-path", "state": True},
+    ]
+    for machine in machines:
+        machine.qmp("migrate-set-capabilities", capabilities=capabilities)
+
+
 def wait_migration(machine):
     ended = ("completed", "failed", "cancelled")
     event = machine.wait_event(

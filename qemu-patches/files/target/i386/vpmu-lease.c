@@ -64,7 +64,7 @@ static struct vpmu_amount to_wire(VpmuAmount amount)
     return (struct vpmu_amount) { amount.gp, (1u << amount.fixed) - 1 };
 }
 
-/* Of fixed counters, those up to the first that is missing can be advertised. */
+/* Of fixed counters, those up to the first that is missing. */
 static VpmuAmount from_wire(struct vpmu_amount amount)
 {
     return (VpmuAmount) { amount.gp, cto32(amount.fixed) };

@@ -47,7 +47,8 @@ static bool resolve_policy(VpmuObject *object, enum vpmu_vendor vendor,
 {
     object->policy.vendor = vendor;
     object->policy.event_class = object->event_class;
-    return resolve(&object->policy.allow, vendor, "allow", object->allow, errp) &&
+    return resolve(&object->policy.allow, vendor, "allow", object->allow,
+                   errp) &&
         resolve(&object->policy.deny, vendor, "deny", object->deny, errp);
 }
 
@@ -164,10 +165,10 @@ static const char *contracts_differ(const struct VpmuContract *from,
     return from->hidden != to->hidden ? "one of them has a hidden PMU" :
         from->hidden ? NULL :
         from->source != to->source ? "KVM counts for one, TCG for the other" :
-        from->vendor != to->vendor || from->version != to->version
-        ? "their PMUs are of another vendor or version" :
         from->gp != to->gp || from->fixed != to->fixed
         ? "they have another number of counters" :
+        from->vendor != to->vendor || from->version != to->version
+        ? "their PMUs are of another vendor or version" :
         from->event_class != to->event_class
         ? "they have another class of events" :
         from->rules != to->rules ? "they allow and deny other events" : NULL;

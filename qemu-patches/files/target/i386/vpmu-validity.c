@@ -2,8 +2,8 @@
 /*
  * Whether the vCPUs' counters count.
  *
- * Theory of operation. A timer of the guest's time asks each vCPU's thread to
- * look at its own registers and at its own running time, and hv/validity judges.
+ * Theory of operation. A timer of the guest's time has each vCPU's thread look
+ * at its own registers and at its own running time, and hv/validity judges.
  * No event is opened, so a look takes no counter from anybody; a vCPU that is
  * halted is woken for it. Under KVM a counter can be starved, since the kernel
  * does not tell if its event has lost its place, nor does it try again by
@@ -31,13 +31,13 @@
 #define LINES 20
 #define LINES_MS 60000
 
-/* Event selects of both vendors: counter mask, edge (SDM Vol. 3, APM Vol. 2). */
+/* Event selects: counter mask, edge (SDM Vol. 3; APM Vol. 2 the same). */
 #define EVENTSEL_COMPARES 0xff040000u
 
-#define RING_USER \
-    (VPMU_CLASS_BIT(VPMU_CLASS_USER) | VPMU_CLASS_BIT(VPMU_CLASS_GUEST_USER))
-#define RING_KERNEL \
-    (VPMU_CLASS_BIT(VPMU_CLASS_KERNEL) | VPMU_CLASS_BIT(VPMU_CLASS_GUEST_KERNEL))
+#define RING_USER (VPMU_CLASS_BIT(VPMU_CLASS_USER) | \
+                   VPMU_CLASS_BIT(VPMU_CLASS_GUEST_USER))
+#define RING_KERNEL (VPMU_CLASS_BIT(VPMU_CLASS_KERNEL) | \
+                     VPMU_CLASS_BIT(VPMU_CLASS_GUEST_KERNEL))
 
 QEMU_BUILD_BUG_ON((int)VPMU_COUNTER_REVOKED != (int)VPMU_COUNTER_STATE_REVOKED);
 QEMU_BUILD_BUG_ON(VPMU_COUNTER_STATES != VPMU_COUNTER_STATE__MAX);
@@ -211,17 +211,18 @@ static struct vpmu_look look_of(const struct vpmu_counter_info *info,
     };
 }
 
-static struct vpmu *registers_of(X86CPU *cpu, bool *user)
+static struct vpmu *registers_of(X86CPU *cpu, bool *user, bool *halted)
 {
     if (kvm_enabled()) {
-        return kvm_vpmu_read(cpu, user);
+        return kvm_vpmu_read(cpu, user, halted);
     }
     *user = (cpu->env.hflags & HF_CPL_MASK) == 3;
+    *halted = CPU(cpu)->halted;
     return x86_vpmu_model(cpu);
 }
 
 static bool judge(X86CPU *cpu, struct vpmu *registers,
-                  const struct vpmu_moment *moment)
+                  const struct vpmu_moment *moment, bool regranted)
 {
     X86VPMUWatch *watch = cpu->vpmu_watch;
     struct vpmu_state state;
@@ -241,7 +242,8 @@ static bool judge(X86CPU *cpu, struct vpmu *registers,
             changed = true;
             tell(cpu, info, before, counter->state);
         }
-        if (counter->state == VPMU_COUNTER_STARVED) {
+        if (counter->state == VPMU_COUNTER_STARVED ||
+            (kvm_enabled() && regranted && info->enabled)) {
             kvm_vpmu_revive(cpu, &state, info);
         }
     }
@@ -261,19 +263,21 @@ static void look_on_cpu(CPUState *cs, run_on_cpu_data regranted)
     X86VPMUWatch *watch = cpu->vpmu_watch;
     struct vpmu_moment moment = { .user_before = watch->user };
     uint64_t now = running_clock();
-    struct vpmu *registers = registers_of(cpu, &moment.user);
-    bool changed;
+    struct vpmu *registers = registers_of(cpu, &moment.user, &moment.halted);
+    bool halted = moment.halted, changed;
 
     watch->asked = false;
     if (!registers) {
         return;
     }
     moment.ran_ns = watch->started ? now - watch->clock : 0;
+    moment.halted |= watch->halted;
     watch->started = true;
     watch->clock = now;
     watch->user = moment.user;
+    watch->halted = halted;
     watch->ran_ns += moment.ran_ns;
-    changed = judge(cpu, registers, &moment);
+    changed = judge(cpu, registers, &moment, regranted.host_int);
     notify(cpu, changed || regranted.host_int);
     if (report_due) {
         report();

@@ -66,6 +66,7 @@ struct X86VPMUWatch {
     uint64_t look_ns; /* looks have taken, of the time of the vCPU's thread */
     uint64_t clock;   /* of that thread, as of the last look */
     bool user;        /* then in ring 3 */
+    bool halted;      /* then halted */
     bool started;     /* there has been a look */
     bool asked;       /* a look is on its way */
 };

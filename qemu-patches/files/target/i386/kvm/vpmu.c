@@ -41,9 +41,9 @@ static struct vpmu_config kernel_offer(const X86CPU *cpu)
 
     if (IS_AMD_CPU(&cpu->env)) {
         supported_leaf(LEAF_PERFMON_V2, leaf);
-        return vpmu_offer_amd(kvm_arch_get_supported_cpuid(kvm_state,
-                                                           0x80000001, 0, R_ECX),
-                              leaf);
+        return vpmu_offer_amd(
+            kvm_arch_get_supported_cpuid(kvm_state, 0x80000001, 0, R_ECX),
+            leaf);
     }
     supported_leaf(LEAF_PMU, leaf);
     return vpmu_offer_intel(leaf);
@@ -376,15 +376,17 @@ static const struct vpmu_source_ops no_source = {
     .denied = x86_vpmu_denied,
 };
 
-struct vpmu *kvm_vpmu_read(X86CPU *cpu, bool *user)
+struct vpmu *kvm_vpmu_read(X86CPU *cpu, bool *user, bool *halted)
 {
     static struct vpmu model;
     struct vpmu_state state = {};
+    struct kvm_mp_state mp_state;
     struct kvm_sregs sregs;
     const char *reason;
 
     if (!read_state(cpu, &state) ||
-        kvm_vcpu_ioctl(CPU(cpu), KVM_GET_SREGS, &sregs) < 0) {
+        kvm_vcpu_ioctl(CPU(cpu), KVM_GET_SREGS, &sregs) < 0 ||
+        kvm_vcpu_ioctl(CPU(cpu), KVM_GET_MP_STATE, &mp_state) < 0) {
         return NULL;
     }
     vpmu_init(&model, &cpu->vpmu_config, &no_source, NULL);
@@ -396,6 +398,7 @@ struct vpmu *kvm_vpmu_read(X86CPU *cpu, bool *user)
     }
     vpmu_set_svme(&model, sregs.efer & MSR_EFER_SVME);
     *user = sregs.ss.dpl == 3;
+    *halted = mp_state.mp_state != KVM_MP_STATE_RUNNABLE;
     return &model;
 }
 

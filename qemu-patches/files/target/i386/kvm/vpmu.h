@@ -14,15 +14,16 @@ bool kvm_vpmu_realize(X86CPU *cpu, Error **errp);
 
 /*
  * The guest's PMU as a model that does not count, and whether the guest is in
- * ring 3; NULL if the kernel does not tell. On the vCPU's own thread, with the
+ * ring 3, and halted; NULL if the kernel does not tell. On the vCPU's own thread, with the
  * big lock, and good for as long as that is held.
  */
-struct vpmu *kvm_vpmu_read(X86CPU *cpu, bool *user);
+struct vpmu *kvm_vpmu_read(X86CPU *cpu, bool *user, bool *halted);
 
 /*
  * Has the kernel try again to get what counts for a counter of the guest's,
- * which is programmed as @state says. It does so only when the guest programs
- * the counter anew; the guest does not see that we have. As kvm_vpmu_read().
+ * which is programmed as @state says, if it may count now. By itself it does so
+ * only when the guest programs the counter anew (or, since Linux 6.2, when the
+ * filter changes); the guest does not see that we have. As kvm_vpmu_read().
  */
 void kvm_vpmu_revive(X86CPU *cpu, const struct vpmu_state *state,
                      const struct vpmu_counter_info *info);
