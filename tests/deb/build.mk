@@ -2,7 +2,7 @@
 # The Debian packages, and the life of an installed one.
 
 SUITES += deb
-deb_PACKAGES := base host drivers deb
+deb_PACKAGES := base host domain drivers deb
 deb_NEEDS := deb
 
 .PHONY: deb
