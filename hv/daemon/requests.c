@@ -336,15 +336,21 @@ static void drop_pending(struct pending *pending)
 
 /* ---- ACQUIRE --------------------------------------------------------------------------------- */
 
+/* What has been reserved for a peer, if it is a VM; NULL: nothing. */
+static struct entry *reserved_for(const struct peer *peer)
+{
+    return peer->session.kind == VPMU_KIND_VM
+               ? books_reservation(peer->daemon->books, peer->hello.uuid)
+               : NULL;
+}
+
 /* Under a reservation, if the VM has one. NULL: answer says why not. */
 static struct entry *enter_or_take_over(struct peer *peer, const struct vpmu_claim *claim,
                                         struct vpmu_answer *answer)
 {
     struct daemon *daemon = peer->daemon;
     struct entry_owner owner = owner_of(peer);
-    struct entry *reserved = peer->session.kind == VPMU_KIND_VM
-                                 ? books_reservation(daemon->books, peer->hello.uuid)
-                                 : NULL;
+    struct entry *reserved = reserved_for(peer);
 
     if (!reserved)
         return books_enter(daemon->books, 0, &owner, claim, NULL, answer);
@@ -518,6 +524,7 @@ void request_renew(struct peer *peer, const struct vpmu_wire_header *header, uin
     struct entry *held = held_entry(peer, instance, id);
     struct entry_owner owner = owner_of(peer);
     struct vpmu_answer answer;
+    struct entry *entry = held;
 
     full.name = peer->hello.name;
     if (is_barred(peer, header, &full))
@@ -526,11 +533,12 @@ void request_renew(struct peer *peer, const struct vpmu_wire_header *header, uin
         owner.since_ms = held->owner.since_ms;
         books_take_over(daemon->books, held, &owner, &full, NULL, &answer);
     } else {
-        held = books_enter(daemon->books, 0, &owner, &full, NULL, &answer);
+        /* The state file may be older than the VM's claim on its reservation. */
+        entry = enter_or_take_over(peer, &full, &answer);
     }
     if (answer.status == VPMU_STATUS_SUCCESS) {
         daemon->statistics.renewed++;
-        give(peer, header, held, "renewed", &answer);
+        give(peer, header, entry, "renewed", &answer);
     } else if (!wait_for_grace(peer, header, &full, NULL)) {
         acquire_now(peer, header, &full);
     }

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # vpmud over its real sockets; see tests/daemon/run. The sanitized one goes through the same cases.
 
-PROGRAMS += vpmud-asan sandbox-probe bench-client client-probe
+PROGRAMS += vpmud-asan sandbox-probe bench-client client-probe die-at.so
 prog_bench-client_SRC := tests/daemon/bench_client.c
 prog_bench-client_CFLAGS := -D_GNU_SOURCE
+
+prog_die-at.so_SRC := tests/daemon/die_at.c
+prog_die-at.so_CFLAGS := -D_GNU_SOURCE -fPIC
+prog_die-at.so_LIBS := -shared
 
 prog_client-probe_SRC = tests/daemon/client_probe.c $(client_SRC)
 prog_client-probe_CFLAGS := -D_GNU_SOURCE $(SANITIZE)
@@ -21,7 +25,7 @@ prog_sandbox-probe_PACKAGES := host
 
 SUITES += daemon
 daemon_PACKAGES := base unit host daemon
-daemon_NEEDS = $(addprefix $(BUILD)/bin/,vpmud vpmud-asan sandbox-probe bench-client client-probe vpmuctl)
+daemon_NEEDS = $(addprefix $(BUILD)/bin/,vpmud vpmud-asan sandbox-probe bench-client client-probe die-at.so vpmuctl)
 
 FUZZ_TARGETS += config
 fuzz_config_SRC := tests/fuzz/config.c hv/daemon/config.c hv/daemon/policy.c hv/daemon/file.c

@@ -2,7 +2,6 @@
 """From reservation to release: connections, yielding, restarts."""
 
 import random
-import socket
 import time
 
 import wire
@@ -132,34 +131,6 @@ def closed_connections(results):
             results.equal("room when they have gone", perf.acquire(8).gp, 8)
 
 
-def killed_clients(results, seed="0"):
-    """A client that dies after each byte of what it says leaves nothing behind."""
-    choose = random.Random(seed)
-    results.remark(f"seed {seed}")
-    with Vpmud(machine(gp=8)) as daemon:
-        with daemon.vm("script") as vm:
-            sent = []
-            vm.raw, keep = (lambda data, s=vm.socket: (sent.append(data), s.sendall(data))), vm.raw
-            lease = vm.acquire(4, processors=[0, 3]).lease
-            vm.subscribe()
-            vm.resize(lease, 2)
-            vm.status()
-            vm.raw = keep
-        eventually(lambda: not daemon.leases(), "the script's own lease")
-        hello = wire.HEADER.pack(wire.HELLO, 1, 96, 1) + wire.struct.pack("<HHIII16s64s", 1, 1, 0, 0, 0, bytes(16), b"x")
-        script = hello + b"".join(sent)
-        cuts = sorted(choose.sample(range(len(script) + 1), 60)) + [len(script)]
-        for cut in cuts:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-                client.connect(str(daemon.socket))
-                client.sendall(script[:cut])
-        eventually(lambda: not daemon.leases() and not daemon.ask("status")["connections"],
-                   f"nothing is left: {daemon.leases()}")
-        results.check(f"{len(cuts)} clients cut off at some byte leave nothing", True)
-        with daemon.profiler() as perf:
-            results.equal("every counter is free", perf.acquire(8).gp, 8)
-
-
 def restart(results):
     """In good order: leases are held, renewed under their numbers, and nothing new comes between."""
     with Vpmud(machine(gp=8), daemon={"grace_ms": 3000}) as daemon:
@@ -284,8 +255,13 @@ def check_books(results, daemon, clients, gp):
     got = {number: lease["name"] for number, lease in leases.items()}
     if got != mine:
         results.check("the books have the clients' leases", False, f"{got}, the clients {mine}")
+    check_fits(results, leases.values(), gp)
+
+
+def check_fits(results, leases, gp):
+    """On no processor is a counter granted twice."""
     for p in range(4):
-        here = [lease for lease in leases.values() if p in processors_of(lease["processors"])]
+        here = [lease for lease in leases if p in processors_of(lease["processors"])]
         cpu = sum(lease["granted"]["gp"] for lease in here if lease["binding"] == "cpu")
         vcpu = max((lease["granted"]["gp"] for lease in here if lease["binding"] == "vcpu"), default=0)
         if cpu + vcpu > gp:
@@ -314,5 +290,5 @@ def bad_state(results):
                 results.equal(f"{what}: it serves", vm.acquire(2).gp, 2)
 
 
-CASES = [reservation, reservation_is_durable, yielding, early_yield, revoke, closed_connections, killed_clients, restart,
+CASES = [reservation, reservation_is_durable, yielding, early_yield, revoke, closed_connections, restart,
          not_renewed, killed_daemon, bad_state]
