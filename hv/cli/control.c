@@ -12,6 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "hv/cli/answer.h"
+
 #define TIMEOUT_S 10
 #define ANSWER_MOST (64u << 20)
 
@@ -28,6 +30,7 @@ __attribute__((format(printf, 2, 3))) static void set_error(struct control_error
 static void cannot_connect(struct control_error *error, const char *path)
 {
     error->absent = errno == ENOENT || errno == ECONNREFUSED;
+    error->denied = errno == EACCES || errno == EPERM;
     set_error(error, "%s: %s%s", path, strerror(errno),
               error->absent ? " (is vpmud running?)" : "");
 }
@@ -37,8 +40,7 @@ int control_connect(const char *path, struct control_error *error)
     const struct timeval timeout = {.tv_sec = TIMEOUT_S};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
-    error->unreachable = true;
-    error->absent = false;
+    *error = (struct control_error){.unreachable = true};
     if (!path)
         path = CONTROL_SOCKET;
     if (strlen(path) >= sizeof(address.sun_path)) {
@@ -106,15 +108,13 @@ static struct json_object *receive(int control, struct json_tokener *parser)
 /* Whether it says {"ok": true}; else the error is what it says. */
 static bool is_good(struct json_object *answer, struct control_error *error)
 {
-    struct json_object *value, *text;
+    struct json_object *why = answer_object(answer, "error");
+    const char *text = answer_text(why, "text");
 
-    if (json_object_object_get_ex(answer, "ok", &value) && json_object_get_boolean(value))
+    if (answer_flag(answer, "ok"))
         return true;
-    if (json_object_object_get_ex(answer, "error", &value) &&
-        json_object_object_get_ex(value, "text", &text))
-        set_error(error, "%s", json_object_get_string(text));
-    else
-        set_error(error, "vpmud's answer is neither ok nor an error");
+    set_error(error, "%s", *text ? text : "vpmud's answer is neither ok nor an error");
+    error->denied = !strcmp(answer_text(why, "status"), "denied");
     return false;
 }
 
@@ -125,10 +125,11 @@ struct json_object *control_ask(int control, struct json_object *question,
     struct json_tokener *parser = json_tokener_new();
     struct json_object *answer = NULL;
 
-    error->unreachable = error->absent = false;
+    *error = (struct control_error){0};
     if (parser && !send_all(control, line, strlen(line)) && !send_all(control, "\n", 1))
         answer = receive(control, parser);
     if (!answer) {
+        error->unreachable = true;
         set_error(error, "vpmud does not answer: %s", strerror(errno));
     } else if (!is_good(answer, error)) {
         json_object_put(answer);
@@ -138,8 +139,8 @@ struct json_object *control_ask(int control, struct json_object *question,
     return answer;
 }
 
-struct json_object *control_question(const char *path, const char *op, const char *lease,
-                                     struct control_error *error)
+struct json_object *control_question(const char *path, const char *op, const char *key,
+                                     const char *value, struct control_error *error)
 {
     const int control = control_connect(path, error);
     struct json_object *question, *answer;
@@ -148,8 +149,8 @@ struct json_object *control_question(const char *path, const char *op, const cha
         return NULL;
     question = json_object_new_object();
     json_object_object_add(question, "op", json_object_new_string(op));
-    if (lease)
-        json_object_object_add(question, "lease", json_object_new_string(lease));
+    if (key)
+        json_object_object_add(question, key, json_object_new_string(value));
     answer = control_ask(control, question, error);
     json_object_put(question);
     close(control);

@@ -11,8 +11,9 @@ struct json_object;
 
 struct control_error {
     char text[320];   /* what went wrong; no newline */
-    bool unreachable; /* there is no connection */
+    bool unreachable; /* there is no connection, or no answer */
     bool absent;      /* since there is no daemon at the socket */
+    bool denied;      /* this user may not connect, or not ask for that */
 };
 
 /*
@@ -29,9 +30,9 @@ struct json_object *control_ask(int control, struct json_object *question,
                                 struct control_error *error);
 
 /*
- * Both, and closes the connection: asks path {"op": op}, and with lease {"lease": lease} besides.
+ * Both, and closes the connection: asks path {"op": op}, with {key: value} unless key is NULL.
  */
-struct json_object *control_question(const char *path, const char *op, const char *lease,
-                                     struct control_error *error);
+struct json_object *control_question(const char *path, const char *op, const char *key,
+                                     const char *value, struct control_error *error);
 
 #endif

@@ -2,18 +2,15 @@
 /* vpmuctl doctor: the checks of hv/host, for people and for scripts. */
 #include "hv/cli/cli.h"
 #include "hv/cli/columns.h"
-#include "hv/cli/control.h"
 #include "hv/cli/managed.h"
+#include "hv/cli/table.h"
+#include "hv/cli/terminal.h"
 #include "vpmu/host.h"
 
-#include <getopt.h>
 #include <json-c/json.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define COLUMNS 80
 #define TEXT_COLUMN 31 /* behind the verdict and the title */
 
 struct options {
@@ -50,62 +47,31 @@ static const char help[] =
     "Exit status: 0 all is well; 1 there are warnings, or something could not be\n"
     "seen; 2 there are failures; 64 wrong arguments; 66 the host cannot be read.\n";
 
-#define CANNOT_LOOK 66 /* EX_NOINPUT of sysexits.h */
-
 /* ---- The table ---- */
 
-static const char *colour(enum vpmu_verdict verdict, bool colours)
+static void put_finding(GString *text, const struct terminal *terminal,
+                        const struct vpmu_check *check, const struct vpmu_finding *finding)
 {
-    static const char *const codes[VPMU_VERDICTS] = {
-        [VPMU_VERDICT_OK] = "\033[32m",
-        [VPMU_VERDICT_WARNING] = "\033[33m",
-        [VPMU_VERDICT_FAILURE] = "\033[1;31m",
-        [VPMU_VERDICT_UNKNOWN] = "\033[36m",
+    static const enum table_mark marks[VPMU_VERDICTS] = {
+        [VPMU_VERDICT_OK] = TABLE_GOOD,
+        [VPMU_VERDICT_WARNING] = TABLE_WARNING,
+        [VPMU_VERDICT_FAILURE] = TABLE_BAD,
+        [VPMU_VERDICT_UNKNOWN] = TABLE_UNKNOWN,
     };
+    char verdict[16];
 
-    return colours ? codes[verdict] : "";
-}
-
-/* Prints words from column at on, and wraps them to TEXT_COLUMN. */
-static void print_wrapped(const char *text)
-{
-    int at = TEXT_COLUMN;
-    bool first = true;
-
-    while (*text) {
-        const size_t word = strcspn(text, " ");
-        const int columns = cli_columns_of(text, word);
-
-        if (!first && at + 1 + columns > COLUMNS) {
-            printf("\n%*s", TEXT_COLUMN, "");
-            at = TEXT_COLUMN;
-        } else if (!first) {
-            putchar(' ');
-            at++;
-        }
-        printf("%.*s", (int)word, text);
-        at += columns;
-        first = false;
-        text += word;
-        text += strspn(text, " ");
-    }
-    putchar('\n');
-}
-
-static void print_finding(const struct vpmu_check *check, const struct vpmu_finding *finding,
-                          bool colours)
-{
-    printf("  %s%-8s%s %-19s ", colour(finding->verdict, colours),
-           vpmu_verdict_name(finding->verdict), colours ? "\033[0m" : "", check->title);
-    print_wrapped(finding->is);
+    snprintf(verdict, sizeof(verdict), "%-8s", vpmu_verdict_name(finding->verdict));
+    g_string_append(text, "  ");
+    table_put_marked(text, marks[finding->verdict], verdict, terminal->colours);
+    g_string_append_printf(text, " %-19s ", check->title);
+    cli_put_wrapped(text, finding->is, TEXT_COLUMN, terminal->columns);
     if (finding->mend[0]) {
-        printf("%*s", TEXT_COLUMN - 6, "");
-        fputs("mend: ", stdout);
-        print_wrapped(finding->mend);
+        g_string_append_printf(text, "%*smend: ", TEXT_COLUMN - 6, "");
+        cli_put_wrapped(text, finding->mend, TEXT_COLUMN, terminal->columns);
     }
 }
 
-static void print_head(const struct view *view)
+static void put_head(GString *text, const struct view *view)
 {
     const struct vpmu_host *host = &view->host;
     const char *model = host->model[0] ? host->model : vpmu_host_vendor_name(host->vendor);
@@ -114,30 +80,32 @@ static void print_head(const struct view *view)
 
     for (uint32_t p = 0; p < host->processor_count; p++)
         online += host->processors[p].online;
-    printf("%s%.*s, %u processor%s, Linux %.*s\n", host->described ? "DESCRIBED: " : "",
-           cli_bytes_of(model, 32), model, online, online == 1 ? "" : "s", cli_bytes_of(kernel, 20),
-           kernel);
+    g_string_append_printf(text, "%s%.*s, %u processor%s, Linux %.*s\n",
+                           host->described ? "DESCRIBED: " : "", cli_bytes_of(model, 32), model,
+                           online, online == 1 ? "" : "s", cli_bytes_of(kernel, 20), kernel);
     if (view->daemon[0])
-        puts(view->daemon);
-    putchar('\n');
+        g_string_append_printf(text, "%s\n", view->daemon);
+    g_string_append_c(text, '\n');
 }
 
-static void print_elsewhere(void)
+static void put_elsewhere(GString *text, const struct terminal *terminal)
 {
-    puts("\nNot to be seen from a host:");
+    g_string_append(text, "\nNot to be seen from a host:\n");
     for (const struct vpmu_check *check = vpmu_checks; check->id; check++)
         if (!check->look) {
-            printf("  %-8s %-19s ", "", check->title);
-            print_wrapped(check->elsewhere);
+            g_string_append_printf(text, "  %-8s %-19s ", "", check->title);
+            cli_put_wrapped(text, check->elsewhere, TEXT_COLUMN, terminal->columns);
         }
 }
 
-static void print_sum(const struct sum *sum)
+static void put_sum(GString *text, const struct sum *sum)
 {
-    printf("\n%u ok, %u warning%s, %u failure%s, %u unknown\n", sum->verdicts[VPMU_VERDICT_OK],
-           sum->verdicts[VPMU_VERDICT_WARNING], sum->verdicts[VPMU_VERDICT_WARNING] == 1 ? "" : "s",
-           sum->verdicts[VPMU_VERDICT_FAILURE], sum->verdicts[VPMU_VERDICT_FAILURE] == 1 ? "" : "s",
-           sum->verdicts[VPMU_VERDICT_UNKNOWN]);
+    const unsigned warnings = sum->verdicts[VPMU_VERDICT_WARNING];
+    const unsigned failures = sum->verdicts[VPMU_VERDICT_FAILURE];
+
+    g_string_append_printf(text, "\n%u ok, %u warning%s, %u failure%s, %u unknown\n",
+                           sum->verdicts[VPMU_VERDICT_OK], warnings, warnings == 1 ? "" : "s",
+                           failures, failures == 1 ? "" : "s", sum->verdicts[VPMU_VERDICT_UNKNOWN]);
 }
 
 /* ---- JSON ---- */
@@ -185,7 +153,7 @@ static struct json_object *holder_object(const struct vpmu_host_holder *holder)
     return object;
 }
 
-static void print_json(const struct view *view, struct json_object *findings)
+static int print_json(const struct view *view, struct json_object *findings)
 {
     const struct vpmu_host *host = &view->host;
     struct json_object *top = json_object_new_object(), *holders = json_object_new_array();
@@ -199,15 +167,16 @@ static void print_json(const struct view *view, struct json_object *findings)
     json_object_object_add(top, "processors", json_object_new_int64(host->processor_count));
     json_object_object_add(top, "findings", findings);
     json_object_object_add(top, "holders", holders);
-    puts(json_object_to_json_string_ext(top, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-                                                 JSON_C_TO_STRING_NOSLASHESCAPE));
-    json_object_put(top);
+    return cli_print_json(top);
 }
 
 /* ---- Looking ---- */
 
-/* Makes every check, prints it or adds it to findings; the sum. */
-static struct sum look_at(const struct view *view, struct json_object *findings, bool colours)
+/* Makes every check, and hands it to tell; the sum. */
+static struct sum look_at(const struct view *view,
+                          void (*tell)(void *user, const struct vpmu_check *check,
+                                       const struct vpmu_finding *finding),
+                          void *user)
 {
     struct sum sum = {{0}};
 
@@ -218,10 +187,7 @@ static struct sum look_at(const struct view *view, struct json_object *findings,
             continue;
         check->look(&view->host, &view->managed, &finding);
         sum.verdicts[finding.verdict]++;
-        if (findings)
-            json_object_array_add(findings, finding_object(check, &finding));
-        else
-            print_finding(check, &finding, colours);
+        tell(user, check, &finding);
     }
     return sum;
 }
@@ -233,29 +199,51 @@ static int exit_status(const struct sum *sum)
     return sum->verdicts[VPMU_VERDICT_WARNING] || sum->verdicts[VPMU_VERDICT_UNKNOWN];
 }
 
-static int report(const struct view *view, bool json)
+struct page {
+    GString *text;
+    struct terminal terminal;
+};
+
+static void tell_page(void *user, const struct vpmu_check *check,
+                      const struct vpmu_finding *finding)
 {
-    struct json_object *findings = json ? json_object_new_array() : NULL;
+    const struct page *page = user;
 
-    if (!json)
-        print_head(view);
-    const struct sum sum =
-        look_at(view, findings, !json && isatty(STDOUT_FILENO) && !getenv("NO_COLOR"));
+    put_finding(page->text, &page->terminal, check, finding);
+}
 
-    if (json) {
-        print_json(view, findings);
-    } else {
-        print_elsewhere();
-        print_sum(&sum);
-    }
-    return exit_status(&sum);
+static int report_page(const struct view *view)
+{
+    struct page page = {g_string_new(NULL), terminal_look()};
+
+    put_head(page.text, view);
+    const struct sum sum = look_at(view, tell_page, &page);
+
+    put_elsewhere(page.text, &page.terminal);
+    put_sum(page.text, &sum);
+    return terminal_end(page.text, exit_status(&sum));
+}
+
+static void tell_json(void *user, const struct vpmu_check *check,
+                      const struct vpmu_finding *finding)
+{
+    json_object_array_add(user, finding_object(check, finding));
+}
+
+static int report_json(const struct view *view)
+{
+    struct json_object *findings = json_object_new_array();
+    const struct sum sum = look_at(view, tell_json, findings);
+    const int failed = print_json(view, findings);
+
+    return failed ? failed : exit_status(&sum);
 }
 
 /* vpmud's leases; without a daemon there are none, and that is said. -1: no memory. */
 static int ask_for_leases(const struct options *options, struct view *view)
 {
     struct control_error error;
-    struct json_object *answer = control_question(options->control, "leases", NULL, &error);
+    struct json_object *answer = control_question(options->control, "leases", NULL, NULL, &error);
 
     if (!answer) {
         snprintf(view->daemon, sizeof(view->daemon), "%s",
@@ -297,57 +285,25 @@ static int take_view(const struct options *options, struct view *view,
     return status;
 }
 
-/* 0, or -1 if they are wrong; --help ends here. */
-static int parse(int argc, char **argv, struct options *options)
-{
-    static const struct option known[] = {
-        {"measure", no_argument, NULL, 'm'},    {"json", no_argument, NULL, 'j'},
-        {"host", required_argument, NULL, 'H'}, {"control", required_argument, NULL, 'c'},
-        {"help", no_argument, NULL, 'h'},       {0},
-    };
-    int option;
-
-    optind = 1;
-    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
-        switch (option) {
-        case 'm':
-            options->measure = true;
-            break;
-        case 'j':
-            options->json = true;
-            break;
-        case 'H':
-            options->host = optarg;
-            break;
-        case 'c':
-            options->control = optarg;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            exit(0);
-        default:
-            return -1;
-        }
-    }
-    return optind == argc ? 0 : -1;
-}
-
 int cli_doctor(int argc, char **argv)
 {
-    struct options options = {0};
+    struct options options = {NULL, NULL, false, false};
+    const struct cli_option known[] = {{"measure", 0, &options.measure, NULL},
+                                       {"json", 'j', &options.json, NULL},
+                                       {"host", 0, NULL, &options.host},
+                                       {"control", 0, NULL, &options.control},
+                                       {NULL, 0, NULL, NULL}};
     struct vpmu_host_error error = {"no memory"};
     struct view view = {0};
+    int status;
 
-    if (parse(argc, argv, &options)) {
-        fputs(help, stderr);
-        return CLI_USAGE;
-    }
+    if (cli_options(argc, argv, known, 0, help, &status) < 0)
+        return status;
     if (take_view(&options, &view, &error)) {
         fprintf(stderr, "vpmuctl doctor: %s\n", error.text);
-        return CANNOT_LOOK;
+        return CLI_NO_INPUT;
     }
-    const int status = report(&view, options.json);
-
+    status = options.json ? report_json(&view) : report_page(&view);
     free_view(&view);
     return status;
 }

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #define PROGRAM "vpmuctl-domain"
-#define UNAVAILABLE 69 /* EX_UNAVAILABLE of sysexits.h */
 
 /* Beside vpmuctl, else wherever PATH says. */
 static void execute(char **argv)
@@ -30,5 +29,5 @@ int cli_domain(int argc, char **argv)
     argv[0] = PROGRAM;
     execute(argv);
     perror("vpmuctl domain: " PROGRAM " (is libvirt there?)");
-    return UNAVAILABLE;
+    return CLI_UNAVAILABLE;
 }

@@ -8,18 +8,14 @@
  * than there will ever be VMs.
  */
 #include "hv/cli/cli.h"
-#include "hv/cli/control.h"
 
 #include <ctype.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
 
-#define UNAVAILABLE 69 /* EX_UNAVAILABLE of sysexits.h */
-#define PIECES 65536u  /* for so many VMs: as many leases as vpmud keeps, unless configured */
+#define PIECES 65536u /* for so many VMs: as many leases as vpmud keeps, unless configured */
 #define FIXED_MAX 16u
-#define JSON_LINES                                                                                 \
-    JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE
 
 struct inventory {
     unsigned gp, fixed; /* on every processor, beside CPU-wide holders; fixed: set */
@@ -107,12 +103,6 @@ static void print_nova(const struct inventory *inventory)
 
 /* ---- Kubernetes ------------------------------------------------------------------------------ */
 
-static void print_object(struct json_object *object)
-{
-    puts(json_object_to_json_string_ext(object, JSON_LINES));
-    json_object_put(object);
-}
-
 static struct json_object *child(struct json_object *parent, const char *name)
 {
     struct json_object *object = json_object_new_object();
@@ -145,7 +135,7 @@ static void print_labels(const struct inventory *inventory)
                                inventory->fixed >> i & 1 ? json_object_new_string("yes") : NULL);
     }
     json_object_object_add(labels, "vpmu/vendor", json_object_new_string(inventory->vendor));
-    print_object(patch);
+    cli_print_json(patch);
 }
 
 /*
@@ -166,7 +156,7 @@ static void print_resources(const struct inventory *inventory)
         else
             json_object_object_add(capacity, name, NULL); /* what an earlier patch gave is taken */
     }
-    print_object(patch);
+    cli_print_json(patch);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -174,23 +164,24 @@ static void print_resources(const struct inventory *inventory)
 static const struct format {
     const char *name;
     void (*print)(const struct inventory *inventory);
-    const char *what;
 } formats[] = {
-    {"nova", print_nova, "a provider configuration file for OpenStack's nova-compute"},
-    {"labels", print_labels, "a patch of a Kubernetes node: labels, for affinity"},
-    {"resources", print_resources, "a patch of its status: extended resources"},
+    {"nova", print_nova},
+    {"labels", print_labels},
+    {"resources", print_resources},
 };
 
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))
 
-static void usage(FILE *to)
-{
-    fputs("usage: vpmuctl fleet [--control SOCKET] FORMAT\n\n"
-          "What one VM can have on this host, for the scheduler of a fleet. FORMAT:\n\n",
-          to);
-    for (size_t i = 0; i < FORMATS; i++)
-        fprintf(to, "  %-9s %s\n", formats[i].name, formats[i].what);
-}
+static const char help[] =
+    "usage: vpmuctl fleet [--control SOCKET] FORMAT\n"
+    "\n"
+    "What one VM can have on this host, for the scheduler of a fleet. FORMAT:\n"
+    "\n"
+    "  nova              a provider configuration file for OpenStack's nova-compute\n"
+    "  labels            a patch of a Kubernetes node: labels, for affinity\n"
+    "  resources         a patch of its status: extended resources\n"
+    "\n"
+    "  --control SOCKET  vpmud's (" CONTROL_SOCKET ")\n";
 
 static const struct format *format_of(const char *name)
 {
@@ -202,25 +193,23 @@ static const struct format *format_of(const char *name)
 
 int cli_fleet(int argc, char **argv)
 {
-    const bool named = argc > 2 && !strcmp(argv[1], "--control");
-    const struct format *format = argc == (named ? 4 : 2) ? format_of(argv[argc - 1]) : NULL;
-    struct control_error error;
+    const char *path = NULL;
+    const struct cli_option options[] = {{"control", 0, NULL, &path}, {NULL, 0, NULL, NULL}};
+    int status;
+    const int word = cli_options(argc, argv, options, 1, help, &status);
+    const struct format *format = word < 0 ? NULL : format_of(argv[word]);
     struct inventory inventory;
     struct json_object *host;
 
-    if (argc == 2 && !strcmp(argv[1], "--help")) {
-        usage(stdout);
-        return 0;
-    }
+    if (word < 0)
+        return status;
     if (!format) {
-        usage(stderr);
+        fprintf(stderr, "vpmuctl fleet: there is no format %s; --help names them\n", argv[word]);
         return CLI_USAGE;
     }
-    host = control_question(named ? argv[2] : NULL, "host", NULL, &error);
-    if (!host) {
-        fprintf(stderr, "vpmuctl fleet: %s\n", error.text);
-        return error.unreachable ? UNAVAILABLE : 1;
-    }
+    host = cli_ask(argv[0], path, "host", NULL, NULL, &status);
+    if (!host)
+        return status;
     if (json_object_get_boolean(json_object_object_get(host, "described")))
         fputs("vpmuctl fleet: this is about the machine of a file, not about this one\n", stderr);
     inventory = inventory_of(host);

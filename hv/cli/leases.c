@@ -1,95 +1,93 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* vpmuctl leases, and revoke: a question to vpmud each. */
+/* vpmuctl leases, and revoke. */
 #include "hv/cli/cli.h"
-#include "hv/cli/columns.h"
-#include "hv/cli/control.h"
 
 #include <json-c/json.h>
-#include <stdio.h>
-#include <string.h>
 
-#define UNAVAILABLE 69 /* EX_UNAVAILABLE of sysexits.h */
-#define NAME_COLUMNS 29
+#include "hv/cli/answer.h"
+#include "hv/cli/lease.h"
+#include "hv/cli/terminal.h"
 
-/* The answer; NULL: it has been said why not, and *status is vpmuctl's. */
-static struct json_object *ask(const char *path, const char *op, const char *lease, int *status)
+static const char leases_help[] =
+    "usage: vpmuctl leases [--json] [--control SOCKET]\n"
+    "\n"
+    "Who has counters: a row for each lease. GP is a number, FIXED a set.\n"
+    "\n"
+    "  --json            vpmud's answer (docs/control.md)\n"
+    "  --control SOCKET  vpmud's (" CONTROL_SOCKET ")\n";
+
+static const char revoke_help[] =
+    "usage: vpmuctl revoke [--control SOCKET] LEASE\n"
+    "\n"
+    "Takes the counters of a lease away; LEASE is its number, or its holder's\n"
+    "name or uuid. The holder is told. It has them again when it asks again.\n"
+    "\n"
+    "  --control SOCKET  vpmud's (" CONTROL_SOCKET ")\n";
+
+static const struct table_column columns[] = {
+    {"LEASE", TABLE_RIGHT, false}, {"STATE", TABLE_LEFT, false},  {"KIND", TABLE_LEFT, false},
+    {"GP", TABLE_RIGHT, false},    {"FIXED", TABLE_RIGHT, false}, {"PROCESSORS", TABLE_LEFT, true},
+    {"NAME", TABLE_LEFT, true},
+};
+
+static void add_lease(struct table *table, struct json_object *lease)
 {
-    struct control_error error;
-    struct json_object *answer = control_question(path, op, lease, &error);
+    const struct vpmu_amount granted = answer_amount(lease, "granted");
+    const char *kind = answer_text(lease, "kind");
 
-    *status = answer ? 0 : error.unreachable ? UNAVAILABLE : 1;
-    if (!answer)
-        fprintf(stderr, "vpmuctl %s: %s\n", op, error.text);
-    return answer;
+    table_add(table, TABLE_PLAIN, "%llu", (unsigned long long)answer_number(lease, "id"));
+    lease_add_word(table, lease);
+    table_add(table, TABLE_PLAIN, "%.8s", *kind ? kind : "-");
+    table_add(table, TABLE_PLAIN, "%u", granted.gp);
+    table_add(table, TABLE_PLAIN, "0x%x", granted.fixed);
+    table_add(table, TABLE_PLAIN, "%s", answer_text(lease, "processors"));
+    table_add(table, TABLE_PLAIN, "%s", answer_text(lease, "name"));
 }
 
-static const char *text_of(struct json_object *object, const char *key)
+static int print_leases(struct json_object *answer)
 {
-    struct json_object *value = json_object_object_get(object, key);
+    const struct terminal terminal = terminal_look();
+    struct table *table = table_new(columns, G_N_ELEMENTS(columns));
+    GString *text = g_string_new(NULL);
+    size_t count;
+    struct json_object *leases = answer_rows(answer, "leases", &count);
 
-    return value ? json_object_get_string(value) : "-";
-}
-
-/* A holder chooses its name: no control character of it reaches the terminal. */
-static void print_name(const char *name)
-{
-    for (int left = cli_bytes_of(name, NAME_COLUMNS); left; left--, name++)
-        putchar((unsigned char)*name < ' ' || *name == 0x7F ? '?' : *name);
-    putchar('\n');
-}
-
-static void print_lease(struct json_object *lease)
-{
-    struct json_object *granted = json_object_object_get(lease, "granted");
-    const int gp = json_object_get_int(json_object_object_get(granted, "gp"));
-    const int fixed = json_object_get_int(json_object_object_get(granted, "fixed"));
-
-    printf("%6s %-9.9s %-8.8s %2d %#5x %-14.14s ", text_of(lease, "id"), text_of(lease, "state"),
-           text_of(lease, "kind"), gp, (unsigned)fixed, text_of(lease, "processors"));
-    print_name(text_of(lease, "name"));
-}
-
-/* Takes --control SOCKET from the words; false: a word is missing, or there are others. */
-static bool take_words(int argc, char **argv, int words, const char **path)
-{
-    const bool named = argc > 2 && !strcmp(argv[1], "--control");
-    const int first = named ? 3 : 1;
-
-    *path = named ? argv[2] : NULL;
-    return argc == first + words && (!words || argv[first][0] != '-');
+    for (size_t i = 0; i < count; i++)
+        add_lease(table, answer_row(leases, i));
+    table_write(table, text, terminal.columns, count, terminal.colours);
+    if (!count)
+        g_string_append(text, "Nobody has counters.\n");
+    table_free(table);
+    json_object_put(answer);
+    return terminal_end(text, 0);
 }
 
 int cli_leases(int argc, char **argv)
 {
-    struct json_object *answer, *leases;
-    const char *path;
+    const char *path = NULL;
+    bool json = false;
+    const struct cli_option options[] = {
+        {"json", 'j', &json, NULL}, {"control", 0, NULL, &path}, {NULL, 0, NULL, NULL}};
+    struct json_object *answer;
     int status;
 
-    if (!take_words(argc, argv, 0, &path)) {
-        fputs("usage: vpmuctl leases [--control SOCKET]\n", stderr);
-        return CLI_USAGE;
-    }
-    answer = ask(path, "leases", NULL, &status);
+    if (cli_options(argc, argv, options, 0, leases_help, &status) < 0)
+        return status;
+    answer = cli_ask(argv[0], path, "leases", NULL, NULL, &status);
     if (!answer)
         return status;
-    printf("%6s %-9s %-8s %2s %5s %-14s %s\n", "LEASE", "STATE", "KIND", "GP", "FIXED",
-           "PROCESSORS", "NAME");
-    leases = json_object_object_get(answer, "leases");
-    for (size_t i = 0; leases && i < json_object_array_length(leases); i++)
-        print_lease(json_object_array_get_idx(leases, i));
-    json_object_put(answer);
-    return 0;
+    return json ? cli_print_json(answer) : print_leases(answer);
 }
 
 int cli_revoke(int argc, char **argv)
 {
-    const char *path;
+    const char *path = NULL;
+    const struct cli_option options[] = {{"control", 0, NULL, &path}, {NULL, 0, NULL, NULL}};
     int status;
+    const int word = cli_options(argc, argv, options, 1, revoke_help, &status);
 
-    if (!take_words(argc, argv, 1, &path)) {
-        fputs("usage: vpmuctl revoke [--control SOCKET] LEASE\n", stderr);
-        return CLI_USAGE;
-    }
-    json_object_put(ask(path, "revoke", argv[argc - 1], &status));
+    if (word < 0)
+        return status;
+    json_object_put(cli_ask(argv[0], path, "revoke", "lease", argv[word], &status));
     return status;
 }

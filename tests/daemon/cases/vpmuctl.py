@@ -17,7 +17,7 @@ def leases(results):
         vm.acquire(4)
         run = vpmuctl(daemon, "leases")
         row = run.stdout.splitlines()[1].split()
-        results.equal("the row", row[1:4], ["live", "vm", "4"])
+        results.equal("the row", row[1:4], ["granted", "vm", "4"])
         results.check("80 columns", "vm é" in run.stdout and max(map(len, run.stdout.splitlines())) <= 80)
         results.equal("revoke", vpmuctl(daemon, "revoke", row[0]).returncode, 0)
         results.equal("it is revoked", [v["revoked"] for v in daemon.leases().values()], [True])
