@@ -65,9 +65,8 @@ static const struct {
 
 /* Where vpmud has judged, by reason. */
 static const char *const advice[VPMU_REASONS] = {
-    [VPMU_REASON_ABSENT] = "ask for no more than a processor has: vpmuctl domain enable --counters",
-    [VPMU_REASON_TAKEN] =
-        "end who holds them (vpmuctl leases), or ask for fewer (--counters, --policy reduce)",
+    [VPMU_REASON_ABSENT] = "ask for what a processor has: vpmuctl domain enable --counters",
+    [VPMU_REASON_TAKEN] = "end who holds them (vpmuctl leases), or ask for fewer (--counters)",
     [VPMU_REASON_GUEST_EVENTS] = "end what counts guests on this host (vpmuctl leases)",
     [VPMU_REASON_NO_PROCESSOR] = "see vpmuctl doctor: no processor of the domain's is online",
     [VPMU_REASON_NO_ROOM] = "raise leases in vpmud.conf",
