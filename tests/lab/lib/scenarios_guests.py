@@ -7,9 +7,11 @@ what became of it is recorded, and tests/lab/run sets it beside what the same ho
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 import time
+from pathlib import Path
 
 import kvm
 from checks import Checks, equal, require
@@ -320,6 +322,59 @@ def promises(checks):
                 record(16, "the global enables at the start", "granted", guest=f"{GLOBAL:#x}")
 
 
+def classes(checks):
+    """Of every documented event, KVM has the host count exactly those that the class allows."""
+    fresh(checks)
+    documented = documented_events()
+    require(len(documented) > 40, f"only {len(documented)} events are documented")
+    for level, name in enumerate(("architectural", "standard", "enhanced"), start=1):
+        with checks.check(f"class={name}: {len(documented)} events, one after the other"):
+            got = boot("host", f"class={name}")
+            if "masked" in got.said:
+                equal("QEMU's status, on a kernel without masked entries", got.status, 1)
+                continue
+            allowed = {code for _, code, least in documented if least and least <= level}
+            found = counted({code for _, code, _ in documented}, f"class={name}")
+            wrong = [event for event, code, _ in documented if (code in found) != (code in allowed)]
+            equal("events that are not as documented", wrong, [])
+
+
+def documented_events():
+    """[(name, PERF_CTL's event, the lowest class that has it, 0: none)] of AMD's, from tests/unit/filter_classes.c."""
+    text = Path(__file__).parents[2].joinpath("unit/filter_classes.c").read_text()
+    rows = text[text.index("documented amd[]"):]
+    rows = rows[:rows.index("};")]
+    order = ("NEVER", "ARCHITECTURAL", "STANDARD", "ENHANCED")
+    found = re.findall(r'\{"([^"]+)", (?:0x(\w+)|AMD_HIGH\(0x(\w+), (\w+)\)), (\w+)\}', rows)
+    return [(name, int(plain, 16) if plain else control_of(int(select, 16), int(mask, 0)), order.index(least))
+            for name, plain, select, mask, least in found]
+
+
+def control_of(select, mask):
+    """The event's bits of a PERF_CTL (APM Vol. 2, 13.2.1)."""
+    return select & 0xFF | mask << 8 | select >> 8 << 32
+
+
+def counted(codes, vpmu):
+    """Those of the events that a guest programs for which KVM opens an event of the host."""
+    tracing = Path("/sys/kernel/tracing")
+    # struct perf_event_attr: type, size, config.
+    tracing.joinpath("kprobe_events").write_text("p:vpmu perf_event_create_kernel_counter config=+8(%di):x64\n")
+    probe = tracing / "events/kprobes/vpmu/enable"
+    try:
+        tracing.joinpath("trace").write_text("")
+        probe.write_text("1")
+        with tempfile.NamedTemporaryFile("w") as listed:
+            listed.write("\n".join(f"{kvm.IN_ALL_RINGS | kvm.ENABLE | code:x}" for code in sorted(codes)))
+            listed.flush()
+            boot("host", vpmu, options=("-initrd", listed.name))
+        trace = tracing.joinpath("trace").read_text()
+    finally:
+        probe.write_text("0")
+        tracing.joinpath("kprobe_events").write_text("")
+    return {int(code, 16) for code in re.findall(r"config=0x(\w+)", trace)} & codes
+
+
 def deny(host):
     with Guest(host, "denied", f"{events(BRANCHES, INSTRUCTIONS, CONDITIONAL)} spin", "deny=branches") as guest:
         guest.wait_state("filtered")
@@ -429,7 +484,7 @@ def wait_end(machine):
 
 SCENARIOS = {f"guest-{function.__name__.replace('_', '-')}": function
              for function in (
-                 lease, yielding, starved, healthy, refusals, promises, mediated, migrated)}
+                 lease, yielding, starved, healthy, refusals, promises, classes, mediated, migrated)}
 
 
 def register(scenarios, checks: Checks):

@@ -7,6 +7,7 @@
  * Command line: e0=CODE e1=CODE...: the events (as perf's raw codes), a counter each. "reset": the
  * counters are left counting, and a reset brings the image once more. "spin", "halt", "pulse": all
  * vCPUs count for ever, while they run, halt, or wake up now and then; "os": in ring 0, too.
+ * A module is numbers in hexadecimal: the first counter is given one after the other as its control.
  */
 #include "amd.h"
 #include "apic.h"
@@ -151,6 +152,18 @@ static void count(void)
                    has_pmu() ? rdpmc(i) : 0);
 }
 
+static void try_controls(const struct boot_module *list)
+{
+    const char *text = (const char *)list->data, *end = text + list->size;
+    char *next;
+
+    while (text < end) {
+        wrmsr(shape.ctl, strtoul(text, &next, 16));
+        wrmsr(shape.ctl, 0);
+        text = next + 1;
+    }
+}
+
 static void reset_system(void)
 {
     outb(RESET_PORT, RESET_COMMAND);
@@ -173,6 +186,8 @@ void guest_main(void)
         printf("READY\n");
         on_all_cpus(stay, NULL);
     }
+    if (boot_module_count())
+        try_controls(boot_module(0));
     count();
     printf("LOOP instructions %lu branches %lu\n", SPIN_INSNS(ROUNDS) + USER_EXIT_INSNS,
            SPIN_BRANCHES(ROUNDS) + 1);

@@ -210,6 +210,18 @@ static const VMStateDescription vmstate_contract = {
     }
 };
 
+static bool is_free(const VpmuOffer *offer, Error **errp)
+{
+    const char *held = offer->held ? offer->held() : NULL;
+
+    if (held) {
+        error_setg(errp, "vpmu: a PMU was asked for, and there is none: %s",
+                   held);
+        vpmu_lease_release();
+    }
+    return !held;
+}
+
 static bool decide(VpmuObject *object, const VpmuOffer *offer, Error **errp)
 {
     VpmuAmount asked = {
@@ -222,7 +234,8 @@ static bool decide(VpmuObject *object, const VpmuOffer *offer, Error **errp)
     if (!resolve_policy(object, offer->most.vendor, errp)) {
         return false;
     }
-    if (!cut_offer(object, offer, asked, &reason) || !lease(object, &reason)) {
+    if (!cut_offer(object, offer, asked, &reason) ||
+        !lease(object, &reason) || !is_free(offer, &reason)) {
         return fall_short(object, reason, errp);
     }
     if (object->config.gp < asked.gp || object->config.fixed < asked.fixed) {

@@ -24,6 +24,12 @@ typedef struct VpmuOffer {
     struct vpmu_config most; /* gp 0: nothing */
     const char *missing;     /* then why: what follows "there is none: " */
     unsigned gp, fixed;      /* what it is where the properties say nothing */
+
+    /*
+     * Why it cannot be had just now, or NULL; asked last, since vpmud knows
+     * better who has it.
+     */
+    const char *(*held)(void);
 } VpmuOffer;
 
 struct VpmuObject {

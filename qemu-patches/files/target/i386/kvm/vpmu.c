@@ -64,18 +64,18 @@ static bool parameter_is(const char *module, const char *name, char wanted)
  * the host's counts guests, no vCPU can be made. One is tried, in a virtual
  * machine of its own.
  */
-static bool is_held_by_host(void)
+static const char *held_by_host(void)
 {
     bool held = false;
     int vm, vcpu;
 
     if (!parameter_is("kvm_amd", "enable_mediated_pmu", 'Y') &&
         !parameter_is("kvm_intel", "enable_mediated_pmu", 'Y')) {
-        return false;
+        return NULL;
     }
     vm = kvm_ioctl(kvm_state, KVM_CREATE_VM, 0);
     if (vm < 0) {
-        return false;
+        return NULL;
     }
     if (ioctl(vm, KVM_CREATE_IRQCHIP, 0) == 0) {
         vcpu = ioctl(vm, KVM_CREATE_VCPU, 0);
@@ -85,7 +85,8 @@ static bool is_held_by_host(void)
         }
     }
     close(vm);
-    return held;
+    return held ? "an event of the host's counts guests (its NMI watchdog, or"
+        " perf without exclude_guest), and KVM's vPMU is mediated" : NULL;
 }
 
 /* Why KVM counts for no guest, NULL if it does. */
@@ -109,10 +110,6 @@ static const char *missing_in_kernel(const X86CPU *cpu)
     if (!kernel_offer(cpu).gp) {
         return "this host's KVM has none of the vendor of this CPU model";
     }
-    if (is_held_by_host()) {
-        return "an event of the host's counts guests (its NMI watchdog, or perf"
-            " without exclude_guest), and KVM's vPMU is mediated";
-    }
     return NULL;
 }
 
@@ -122,6 +119,7 @@ static VpmuOffer offer_of(const X86CPU *cpu)
         .source = VPMU_GRANT_SOURCE_KVM,
         .most = kernel_offer(cpu),
         .missing = missing_in_kernel(cpu),
+        .held = held_by_host,
     };
 
     if (offer.missing) {

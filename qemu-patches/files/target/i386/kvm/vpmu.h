@@ -14,8 +14,8 @@ bool kvm_vpmu_realize(X86CPU *cpu, Error **errp);
 
 /*
  * The guest's PMU as a model that does not count, and whether the guest is in
- * ring 3, and halted; NULL if the kernel does not tell. On the vCPU's own thread, with the
- * big lock, and good for as long as that is held.
+ * ring 3, and halted; NULL if the kernel does not tell. On the vCPU's own
+ * thread, with the big lock, and good for as long as that is held.
  */
 struct vpmu *kvm_vpmu_read(X86CPU *cpu, bool *user, bool *halted);
 
