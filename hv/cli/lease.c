@@ -81,6 +81,17 @@ const char *amount_text(struct vpmu_amount amount, char text[AMOUNT_TEXT])
     return text;
 }
 
+struct vpmu_amount use_left(struct json_object *row)
+{
+    const struct vpmu_amount has = answer_amount(row, "capacity");
+    const struct vpmu_amount wide = answer_amount(row, "cpu_wide");
+    const struct vpmu_amount vcpu = answer_amount(row, "vcpu");
+    const unsigned taken = (unsigned)wide.gp + vcpu.gp;
+
+    return (struct vpmu_amount){.gp = (uint16_t)(taken < has.gp ? has.gp - taken : 0),
+                                .fixed = (uint16_t)(has.fixed & ~(wide.fixed | vcpu.fixed))};
+}
+
 const char *duration_text(int64_t ms, char text[DURATION_TEXT])
 {
     static const struct {

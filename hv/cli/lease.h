@@ -45,6 +45,9 @@ void lease_add_word(struct table *table, struct json_object *lease);
 #define AMOUNT_TEXT 24
 const char *amount_text(struct vpmu_amount amount, char text[AMOUNT_TEXT]);
 
+/* What CPU-wide holders and VMs leave of an online processor, of a row of status. */
+struct vpmu_amount use_left(struct json_object *row);
+
 /* "3 h 12 min", from milliseconds. */
 #define DURATION_TEXT 32
 const char *duration_text(int64_t ms, char text[DURATION_TEXT]);

@@ -16,6 +16,7 @@ static const struct {
     {"fleet", cli_fleet, "what a VM can have here, for schedulers of fleets"},
     {"leases", cli_leases, "who holds counters"},
     {"revoke", cli_revoke, "take a lease from its holder"},
+    {"run", cli_run, "run a host profiler under a lease"},
     {"status", cli_status, "what the machine has, who has it, and what is wrong"},
 };
 

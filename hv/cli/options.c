@@ -74,7 +74,8 @@ int cli_options(int argc, char **argv, const struct cli_option *options, int wor
             *option->text = optarg;
     }
     if (words == CLI_COMMAND ? optind == argc : argc - optind < words)
-        return wrong(argv[0], "a word is missing", "", status);
+        return wrong(argv[0], words == CLI_COMMAND ? "a command is missing" : "a word is missing",
+                     "", status);
     if (words != CLI_COMMAND && argc - optind > words)
         return wrong(argv[0], "what is ", argv[optind + words], status);
     return optind;

@@ -219,10 +219,7 @@ static void add_use(struct table *table, const struct use *use, bool mediated)
     const struct vpmu_amount has = answer_amount(use->row, "capacity");
     const struct vpmu_amount wide = answer_amount(use->row, "cpu_wide");
     const struct vpmu_amount vcpu = answer_amount(use->row, "vcpu");
-    const unsigned taken = (unsigned)wide.gp + vcpu.gp;
-    const bool over = !mediated && (taken > has.gp || wide.fixed & vcpu.fixed);
-    const struct vpmu_amount left = {.gp = (uint16_t)(taken < has.gp ? has.gp - taken : 0),
-                                     .fixed = has.fixed & (uint16_t)~(wide.fixed | vcpu.fixed)};
+    const bool over = !mediated && (wide.gp + vcpu.gp > has.gp || wide.fixed & vcpu.fixed);
     char text[AMOUNT_TEXT];
 
     table_add(table, TABLE_PLAIN, "%s", use->list->str);
@@ -238,7 +235,7 @@ static void add_use(struct table *table, const struct use *use, bool mediated)
     table_add(table, over ? TABLE_BAD : TABLE_PLAIN, "%s",
               mediated ? "-"
               : over   ? "too few"
-                       : amount_text(left, text));
+                       : amount_text(use_left(use->row), text));
     table_add(table, TABLE_PLAIN, "%llu", (unsigned long long)answer_number(use->row, "vms"));
 }
 
