@@ -667,6 +667,13 @@ static bool admit(X86CPU *cpu, Error **errp)
     return true;
 }
 
+/* A feature that was asked for, and found missing, is there after all. */
+static void add_feature(X86CPU *cpu, FeatureWord word, uint64_t mask)
+{
+    cpu->env.features[word] |= mask;
+    cpu->filtered_features[word] &= ~mask;
+}
+
 /* Features that say what the PMU is like. */
 static void advertise(X86CPU *cpu)
 {
@@ -674,7 +681,7 @@ static void advertise(X86CPU *cpu)
     CPUX86State *env = &cpu->env;
 
     if (config->vendor == VPMU_VENDOR_INTEL) {
-        env->features[FEAT_1_ECX] |= CPUID_EXT_PDCM;
+        add_feature(cpu, FEAT_1_ECX, CPUID_EXT_PDCM);
         return;
     }
     if (config->version == VPMU_AMD_PERFMON_V2) {
@@ -682,8 +689,8 @@ static void advertise(X86CPU *cpu)
     }
     env->features[FEAT_8000_0001_ECX] &= ~(CPUID_EXT3_PERFCORE |
                                            CPUID_EXT3_PERFNB);
-    env->features[FEAT_8000_0001_ECX] |= vpmu_cpuid_80000001_ecx(config);
-    env->features[FEAT_8000_0008_EBX] |= vpmu_cpuid_80000008_ebx(config);
+    add_feature(cpu, FEAT_8000_0001_ECX, vpmu_cpuid_80000001_ecx(config));
+    add_feature(cpu, FEAT_8000_0008_EBX, vpmu_cpuid_80000008_ebx(config));
 }
 
 static const struct vpmu_source_ops *ops_of(const VpmuObject *object)
