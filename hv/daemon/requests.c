@@ -336,6 +336,20 @@ static void drop_pending(struct pending *pending)
 
 /* ---- ACQUIRE --------------------------------------------------------------------------------- */
 
+/* What does not fit includes what the host counts on the VM's own threads: that has a name, too. */
+static void refuse_claim(struct peer *peer, const struct vpmu_wire_header *header,
+                         const struct vpmu_claim *claim, const struct vpmu_answer *answer)
+{
+    char text[VPMU_WIRE_TEXT];
+    size_t length = MIN(vpmu_answer_text(answer, text, sizeof(text)), sizeof(text) - 1);
+
+    if (claim->beside.gp || claim->beside.fixed)
+        snprintf(text + length, sizeof(text) - length,
+                 "; of these %u GP and fixed 0x%x are counted by libvirt's <perf> on this domain",
+                 claim->beside.gp, claim->beside.fixed);
+    peer_refuse_text(peer, header, answer->status, answer->reason, text);
+}
+
 /* What has been reserved for a peer, if it is a VM; NULL: nothing. */
 static struct entry *reserved_for(const struct peer *peer)
 {
@@ -383,6 +397,7 @@ static void decide(struct pending *pending, bool time_is_over)
 {
     struct peer *peer = pending->peer;
     struct vpmu_wire_header header = pending->header;
+    struct vpmu_claim claim;
     struct vpmu_answer answer;
     struct entry *entry;
 
@@ -391,11 +406,12 @@ static void decide(struct pending *pending, bool time_is_over)
     entry = enter_or_take_over(peer, &pending->claim, &answer);
     if (!entry && answer.reason == VPMU_REASON_YIELDING && !time_is_over)
         return;
+    claim = pending->claim; /* without its set */
     drop_pending(pending);
     if (entry)
         give(peer, &header, entry, "granted", &answer);
     else
-        peer_refuse(peer, &header, &answer);
+        refuse_claim(peer, &header, &claim, &answer);
 }
 
 static void wait_for_vms(struct peer *peer, const struct vpmu_wire_header *header,
@@ -421,7 +437,7 @@ static void acquire_now(struct peer *peer, const struct vpmu_wire_header *header
     else if (answer.reason == VPMU_REASON_YIELDING)
         wait_for_vms(peer, header, claim);
     else
-        peer_refuse(peer, header, &answer);
+        refuse_claim(peer, header, claim, &answer);
 }
 
 static bool wait_for_grace(struct peer *peer, const struct vpmu_wire_header *header,
@@ -748,7 +764,7 @@ static void reserve(struct peer *peer, const struct vpmu_wire_header *header,
     else
         entry = books_enter(daemon->books, 0, &owner, &named, NULL, &answer);
     if (answer.status != VPMU_STATUS_SUCCESS) {
-        peer_refuse(peer, header, &answer);
+        refuse_claim(peer, header, &named, &answer);
         return;
     }
     requests_expire(daemon, entry, timeout_ms);

@@ -72,7 +72,8 @@ def libvirt_perf(results):
               "binding": "vcpu"}
     with Vpmud(machine(gp=4, holders=[domain])) as daemon:
         with daemon.vm("db1", uuid) as vm:
-            refused(results, "all counters beside <perf>", lambda: vm.acquire(4), wire.INSUFFICIENT_RESOURCES, "4")
+            refused(results, "all counters beside <perf>", lambda: vm.acquire(4), wire.INSUFFICIENT_RESOURCES, "it has 4",
+                    "2 GP", "libvirt's <perf>")
             vm.acquire(2)
             results.equal("what it counts is beside the lease", vm.status().beside, (2, 0))
         with daemon.vm("other") as vm:
@@ -118,6 +119,12 @@ def mediated(results):
             perf.acquire(1, processors=[3])
             refused(results, "a VM, beside events that count guests", lambda: vm.acquire(1, processors=[0]),
                     wire.INSUFFICIENT_RESOURCES, "perf")
+    with Vpmud(machine(watchdog=True, facts={"mediated": True, "mediated_known": True})) as daemon, daemon.vm() as vm:
+        refused(results, "a VM, with the NMI watchdog on", lambda: vm.acquire(1), wire.INSUFFICIENT_RESOURCES,
+                "NMI watchdog")
+    facts = {"mediated": False, "mediated_known": True, "mediated_asked": True}
+    with Vpmud(machine(facts=facts)) as daemon, daemon.vm() as vm:
+        results.equal("asked for, and silently off: hello says so", vm.welcome.mediated, 0)
 
 
 def probe(results):
