@@ -5,9 +5,9 @@ QEMU_TEST_SRC := tests/qemu/images
 QEMU_TEST_OUT := $(BUILD)/tests/qemu
 QEMU_TEST_IMAGES := $(patsubst $(QEMU_TEST_SRC)/%.c,$(QEMU_TEST_OUT)/%.elf,$(wildcard $(QEMU_TEST_SRC)/*.c))
 
-# Its packages are those of the target qemu.
+# Its packages are those of the targets qemu and vpmud.
 SUITES += qemu
-qemu_NEEDS = qemu qemu-stock qemu-images
+qemu_NEEDS = qemu qemu-stock qemu-images $(BUILD)/bin/vpmud
 
 .PHONY: qemu-images
 qemu-images: $(QEMU_TEST_IMAGES)
