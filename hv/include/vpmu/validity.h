@@ -13,8 +13,8 @@
  *   - the counter counts in every ring: nothing more is needed
  *   - the counter counts in one ring: the guest was in that ring at both looks
  * A verdict takes VPMU_VALIDITY_LOOKS intervals in a row, since a thread also runs in the host, and
- * a guest may have been in another ring, or halted, between two looks. One count ends it at once. A halted or
- * idle guest gives no evidence, for or against, and its verdict stands.
+ * a guest may have been in another ring, or halted, between two looks. One count ends it at once. A
+ * halted or idle guest gives no evidence, for or against, and its verdict stands.
  *
  * No event is opened and nothing is written: a look takes no counter from anybody.
  *

@@ -7,7 +7,8 @@
  * Command line: e0=CODE e1=CODE...: the events (as perf's raw codes), a counter each. "reset": the
  * counters are left counting, and a reset brings the image once more. "spin", "halt", "pulse": all
  * vCPUs count for ever, while they run, halt, or wake up now and then; "os": in ring 0, too.
- * A module is numbers in hexadecimal: the first counter is given one after the other as its control.
+ * A module is numbers in hexadecimal: the first counter is given one after the other as its
+ * control.
  */
 #include "amd.h"
 #include "apic.h"
