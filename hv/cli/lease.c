@@ -75,6 +75,32 @@ void lease_add_word(struct table *table, struct json_object *lease)
     table_add(table, meaning->mark, "%s", meaning->word);
 }
 
+static const struct table_column holder_columns[] = {
+    {"LEASE", TABLE_RIGHT, false}, {"STATE", TABLE_LEFT, false},     {"HAS", TABLE_RIGHT, false},
+    {"PID", TABLE_RIGHT, false},   {"PROCESSORS", TABLE_LEFT, true}, {"HOLDER", TABLE_LEFT, true},
+};
+
+struct table *holders_new(void)
+{
+    return table_new(holder_columns, G_N_ELEMENTS(holder_columns));
+}
+
+void holders_add(struct table *table, struct json_object *lease)
+{
+    const unsigned long long pid = answer_number(lease, "pid");
+    char text[AMOUNT_TEXT];
+
+    table_add(table, TABLE_PLAIN, "%llu", (unsigned long long)answer_number(lease, "id"));
+    lease_add_word(table, lease);
+    table_add(table, TABLE_PLAIN, "%s", amount_text(answer_amount(lease, "granted"), text));
+    if (pid)
+        table_add(table, TABLE_PLAIN, "%llu", pid);
+    else
+        table_add(table, TABLE_PLAIN, "-");
+    table_add(table, TABLE_PLAIN, "%s", answer_text(lease, "processors"));
+    table_add(table, TABLE_PLAIN, "%s", answer_text(lease, "name"));
+}
+
 const char *amount_text(struct vpmu_amount amount, char text[AMOUNT_TEXT])
 {
     snprintf(text, AMOUNT_TEXT, "%u+%d", amount.gp, __builtin_popcount(amount.fixed));

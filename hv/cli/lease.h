@@ -41,6 +41,10 @@ bool lease_is_vm(struct json_object *lease);
 /* Adds a cell with the word. */
 void lease_add_word(struct table *table, struct json_object *lease);
 
+/* A table of CPU-wide leases, and a row of it. */
+struct table *holders_new(void);
+void holders_add(struct table *table, struct json_object *lease);
+
 /* "6+3": general-purpose and fixed counters. */
 #define AMOUNT_TEXT 24
 const char *amount_text(struct vpmu_amount amount, char text[AMOUNT_TEXT]);

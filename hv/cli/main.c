@@ -13,6 +13,7 @@ static const struct {
 } commands[] = {
     {"doctor", cli_doctor, "what on this host can make guests' counters wrong"},
     {"domain", cli_domain, "the counters of libvirt's domains"},
+    {"explain", cli_explain, "what is the matter with a VM's counters"},
     {"fleet", cli_fleet, "what a VM can have here, for schedulers of fleets"},
     {"leases", cli_leases, "who holds counters"},
     {"revoke", cli_revoke, "take a lease from its holder"},

@@ -255,36 +255,15 @@ static void put_processors(struct page *page, struct json_object *status)
 
 /* ---- Holders --------------------------------------------------------------------------------- */
 
-static const struct table_column holder_columns[] = {
-    {"LEASE", TABLE_RIGHT, false}, {"STATE", TABLE_LEFT, false},     {"HAS", TABLE_RIGHT, false},
-    {"PID", TABLE_RIGHT, false},   {"PROCESSORS", TABLE_LEFT, true}, {"HOLDER", TABLE_LEFT, true},
-};
-
-static void add_holder(struct table *table, struct json_object *lease)
-{
-    const unsigned long long pid = answer_number(lease, "pid");
-    char text[AMOUNT_TEXT];
-
-    table_add(table, TABLE_PLAIN, "%llu", (unsigned long long)answer_number(lease, "id"));
-    lease_add_word(table, lease);
-    table_add(table, TABLE_PLAIN, "%s", amount_text(answer_amount(lease, "granted"), text));
-    if (pid)
-        table_add(table, TABLE_PLAIN, "%llu", pid);
-    else
-        table_add(table, TABLE_PLAIN, "-");
-    table_add(table, TABLE_PLAIN, "%s", answer_text(lease, "processors"));
-    table_add(table, TABLE_PLAIN, "%s", answer_text(lease, "name"));
-}
-
 static void put_holders(struct page *page, struct json_object *answer)
 {
-    struct table *table = table_new(holder_columns, G_N_ELEMENTS(holder_columns));
+    struct table *table = holders_new();
     size_t count;
     struct json_object *leases = answer_rows(answer, "leases", &count);
 
     for (size_t i = 0; i < count; i++)
         if (!lease_is_vm(answer_row(leases, i)))
-            add_holder(table, answer_row(leases, i));
+            holders_add(table, answer_row(leases, i));
     g_string_append(page->text,
                     table_rows(table) ? "\nCPU-wide holders:\n" : "\nNo CPU-wide holders.\n");
     table_write(table, page->text, page->terminal.columns, page->most, page->terminal.colours);
