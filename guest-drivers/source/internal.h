@@ -26,6 +26,9 @@ struct source_tally {
 void source_tally(struct source_tally *tally, const struct source_processor *processor);
 void source_tally_end(const struct source_tally *tally, struct source_facts *facts);
 
+/** How many a set has; the compiler's own would call its library, which a kernel lacks. */
+uint64_t source_members(uint64_t set);
+
 struct source *source_open_file(const char *path, struct source_error *error);
 
 #endif

@@ -91,8 +91,17 @@ void source_tally(struct source_tally *tally, const struct source_processor *pro
     }
 }
 
+uint64_t source_members(uint64_t set)
+{
+    uint64_t count = 0;
+
+    for (; set; set &= set - 1)
+        count++;
+    return count;
+}
+
 void source_tally_end(const struct source_tally *tally, struct source_facts *facts)
 {
-    facts->starved = (uint64_t)__builtin_popcountll(tally->starved);
-    facts->filtered = (uint64_t)__builtin_popcountll(tally->filtered);
+    facts->starved = source_members(tally->starved);
+    facts->filtered = source_members(tally->filtered);
 }

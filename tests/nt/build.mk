@@ -7,7 +7,8 @@ NT_MINGW ?= x86_64-w64-mingw32-gcc
 
 NT_CFLAGS := $(GUEST_CFLAGS) -Iguest-drivers/include -Iguest-drivers -Ihv/include -I$(NT_SRC)
 NT_OBJS := $(patsubst $(NT_SRC)/%,$(NT_OUT)/%.o,$(wildcard $(NT_SRC)/*.c $(NT_SRC)/*.S)) \
-	$(patsubst hv/arbiter/%,$(NT_OUT)/arbiter/%.o,$(wildcard hv/arbiter/*.c))
+	$(patsubst hv/arbiter/%,$(NT_OUT)/arbiter/%.o,$(wildcard hv/arbiter/*.c)) \
+	$(patsubst guest-drivers/source/%,$(NT_OUT)/source/%.o,$(source_free_SRC))
 NT_IMAGE := $(NT_OUT)/ntguest.elf
 
 # Sections must be 4 KiB apart, and the image must be relocatable.
@@ -37,6 +38,11 @@ $(NT_OUT)/%.o: $(NT_SRC)/% $(NT_SRC)/build.mk | setup-base
 	$(call run,CC,$@) $(GUEST_CC) $(NT_CFLAGS) -MMD -c -o $@ $<
 
 $(NT_OUT)/arbiter/%.o: hv/arbiter/% | setup-base
+	@mkdir -p $(@D)
+	$(call run,CC,$@) $(GUEST_CC) $(NT_CFLAGS) -MMD -c -o $@ $<
+
+# The portable reader of vpmu.sys, as the Windows programs have it.
+$(NT_OUT)/source/%.o: guest-drivers/source/% | setup-base
 	@mkdir -p $(@D)
 	$(call run,CC,$@) $(GUEST_CC) $(NT_CFLAGS) -MMD -c -o $@ $<
 

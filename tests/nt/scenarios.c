@@ -198,6 +198,8 @@ const struct scenario scenarios[] = {
     {"vpmu-profiling", vpmu_profiling},
     {"vpmu-requests", vpmu_requests},
     {"vpmu-failures", vpmu_failures},
+    {"vpmu-source", vpmu_source},
+    {"vpmu-source-off", vpmu_source_off},
     {"clients", vpmu_clients},
     {"clients-amd", vpmu_clients_amd},
     {"demo", vpmu_demo},

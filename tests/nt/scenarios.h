@@ -18,7 +18,7 @@ struct driver *scenario_load(const char *module);
 /** Lets a test driver run a section, as a user program of its own, and reports its rows. */
 void scenario_section(const char *device, unsigned section);
 
-/* vpmu_test.c, vpmu_requests.c, clients_test.c, demo.c */
+/* vpmu_test.c, vpmu_requests.c, source_test.c, clients_test.c, demo.c */
 void vpmu_counts(void);
 void vpmu_cleared(void);
 void vpmu_off(void);
@@ -27,6 +27,8 @@ void vpmu_periods(void);
 void vpmu_profiling(void);
 void vpmu_requests(void);
 void vpmu_failures(void);
+void vpmu_source(void);
+void vpmu_source_off(void);
 void vpmu_clients(void);
 void vpmu_clients_amd(void);
 void vpmu_demo(void);
