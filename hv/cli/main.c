@@ -19,6 +19,7 @@ static const struct {
     {"revoke", cli_revoke, "take a lease from its holder"},
     {"run", cli_run, "run a host profiler under a lease"},
     {"status", cli_status, "what the machine has, who has it, and what is wrong"},
+    {"top", cli_top, "what VMs' counters do, live"},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

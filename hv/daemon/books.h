@@ -37,6 +37,7 @@ extern const char *const entry_state_names[ENTRY_STATES];
 
 /* What a VM has last said of its counters. */
 struct entry_report {
+    int64_t reported_ms;                  /* since 1970 */
     uint32_t vcpus;                       /* over which the counters are sums */
     uint32_t states[VPMU_COUNTER_STATES]; /* how many counters of all vCPUs are in each */
     uint32_t count;

@@ -123,6 +123,7 @@ struct json_object *describe_report(const struct entry_report *report)
         add_number(states, counter_state_names[i], report->states[i]);
     for (uint32_t i = 0; i < report->count; i++)
         json_object_array_add(counters, describe_counter(&report->counters[i]));
+    add_number(object, "reported_ms", (uint64_t)report->reported_ms);
     add_number(object, "vcpus", report->vcpus);
     json_object_object_add(object, "states", states);
     json_object_object_add(object, "counters", counters);

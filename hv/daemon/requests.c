@@ -698,6 +698,7 @@ void request_report(struct peer *peer, const struct vpmu_wire_header *header, st
 
     if (!report || report->count != wire->counters)
         report = g_realloc(report, sizeof(*report) + wire->counters * sizeof(counters[0]));
+    report->reported_ms = wall_clock_ms();
     report->vcpus = wire->vcpus;
     report->count = wire->counters;
     memcpy(report->states, wire->states, sizeof(report->states));
