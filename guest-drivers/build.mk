@@ -28,7 +28,7 @@ DRIVERS_IMAGES := $(DRIVERS:%=$(DRIVERS_OUT)/%.sys)
 
 drivers_PACKAGES := drivers
 .PHONY: drivers
-drivers: $(DRIVERS_IMAGES) $(DRIVERS_OUT)/vpmu.inf | setup-drivers
+drivers: $(DRIVERS_IMAGES) $(DRIVERS_OUT)/vpmu.inf $(DRIVERS_OUT)/vpmu-primitive.inf | setup-drivers
 drivers: programs-windows
 
 $(DRIVERS_OUT)/%.inf: guest-drivers/vpmu/%.inf
@@ -58,7 +58,7 @@ SUITES += drivers
 drivers_NEEDS := drivers
 
 # All but what talks to Windows or to registers also runs on the host, over tests/unit/driver_fake.c.
-driver_host_SRC := $(filter-out %/driver.c %/os.c %/memory.c,$(wildcard guest-drivers/vpmu/*.c)) \
+driver_host_SRC := $(filter-out %/driver.c %/pnp.c %/pending.c %/os.c %/memory.c,$(wildcard guest-drivers/vpmu/*.c)) \
 	tests/unit/driver_fake.c
 
 UNIT_TESTS += driver

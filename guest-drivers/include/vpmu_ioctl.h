@@ -16,6 +16,12 @@
  *   STATUS_NOT_SUPPORTED           an event that this processor does not offer; sampling without an
  *                                  overflow interrupt
  *   STATUS_IO_DEVICE_ERROR         a register of the counter faults
+ *   STATUS_NO_SUCH_DEVICE          WAIT, RESIZE: there is no status device
+ *   STATUS_DEVICE_REMOVED          it was there
+ *   STATUS_DEVICE_NOT_CONNECTED    it does not answer
+ *   STATUS_DEVICE_DATA_ERROR       it says what cannot be
+ *   STATUS_IO_TIMEOUT              it changes so fast that no state of it could be read
+ *   STATUS_CANCELLED               WAIT, RESIZE: cancelled, or the handle was closed
  *   anything else                  the kernel's own answer, passed on: HalAllocateHardwareCounters,
  *                                  KeSetHardwareCounterConfiguration
  *
@@ -42,6 +48,8 @@
 #define VPMU_MAX_PROFILED 16u /* MAX_HW_COUNTERS */
 #define VPMU_FIRST_FIXED 32u
 #define VPMU_NONE 0xffffffffu
+#define VPMU_NOT_KNOWN UINT64_MAX
+#define VPMU_MAX_STATES 48u /* counters of a processor */
 
 /* CTL_CODE(FILE_DEVICE_UNKNOWN, 0x800 + function, METHOD_BUFFERED, access) */
 #define VPMU_ACCESS_READ 1u
@@ -305,5 +313,84 @@ struct vpmu_verification {
 VPMU_FIELD(vpmu_verification, global_ctrl, 16);
 VPMU_FIELD(vpmu_verification, checks, 32);
 VPMU_LAYOUT(vpmu_verification, 1952);
+
+/*
+ * HOST: the VM as its status device has it (vpmu/status.h). Without the device the request succeeds
+ * too; then the flag is clear, device_status says why, and each fact is VPMU_NONE.
+ *
+ * WAIT: the same, once `changes` is no longer the caller's. RESIZE: the same, once the host has
+ * answered; it fails with the host's own status.
+ */
+enum {
+    VPMU_HOST_DEVICE = 1,    /* there is a status device, and what follows is its word */
+    VPMU_HOST_INTERRUPT = 2, /* it tells of changes: WAIT and RESIZE are possible */
+};
+
+struct vpmu_host {
+    struct vpmu_header header;
+    uint32_t flags;         /* VPMU_HOST_... */
+    int32_t device_status;  /* STATUS_SUCCESS, or why there is no device */
+    uint32_t vcpus;         /* that it has a page for */
+    uint32_t source;        /* enum vpmu_status_source */
+    uint32_t event_class;   /* enum vpmu_event_class */
+    uint32_t policy;        /* enum vpmu_shortage_policy */
+    uint32_t shape_gp;      /* counters that CPUID lists */
+    uint32_t shape_fixed;   /* a set: bit i is fixed counter i */
+    uint32_t granted_gp;    /* how many of them the host has granted */
+    uint32_t granted_fixed; /* a set */
+    uint32_t changes;       /* goes up with each change of a state or a grant */
+    uint32_t revocations;   /* how often the host has taken counters back */
+    int32_t request_status; /* of the last RESIZE of any client; STATUS_PENDING until answered */
+    uint32_t reserved;
+};
+VPMU_FIELD(vpmu_host, vcpus, 16);
+VPMU_FIELD(vpmu_host, changes, 48);
+VPMU_LAYOUT(vpmu_host, 64);
+
+struct vpmu_wait_request {
+    struct vpmu_header header;
+    uint32_t changes; /* as the caller has seen it */
+    uint32_t reserved;
+};
+VPMU_LAYOUT(vpmu_wait_request, 16);
+
+/* Nobody owns the counters, or the caller does. What is held and given back is revoked. */
+struct vpmu_resize_request {
+    struct vpmu_header header;
+    uint32_t gp;    /* counters to have from now on, at most shape_gp */
+    uint32_t fixed; /* a set, within shape_fixed */
+};
+VPMU_LAYOUT(vpmu_resize_request, 16);
+
+/*
+ * STATES: the counters of one processor, as the status device has them or, without it, as far as
+ * VERIFY knows: then selectors and times are VPMU_NOT_KNOWN.
+ */
+enum {
+    VPMU_STATES_DEVICE = 1, /* the device's word; otherwise VERIFY's, GRANTED until it has looked */
+};
+
+struct vpmu_state {
+    uint32_t counter;    /* index */
+    uint32_t state;      /* enum vpmu_counter_state */
+    uint64_t selector;   /* as the guest has written it; of a fixed counter: its control bits */
+    uint64_t enabled_ns; /* for how long it has been enabled while its processor ran */
+    uint64_t backed_ns;  /* for how much of that it has counted */
+};
+VPMU_FIELD(vpmu_state, selector, 8);
+VPMU_LAYOUT(vpmu_state, 32);
+
+struct vpmu_states {
+    struct vpmu_header header;
+    uint32_t processor;
+    uint32_t count; /* valid entries of `states`, in the order of their indices */
+    uint32_t flags; /* VPMU_STATES_... */
+    uint32_t reserved;
+    uint64_t updated_ns; /* for how long the processor has run, as of these states */
+    struct vpmu_state states[VPMU_MAX_STATES];
+};
+VPMU_FIELD(vpmu_states, updated_ns, 24);
+VPMU_FIELD(vpmu_states, states, 32);
+VPMU_LAYOUT(vpmu_states, 1568);
 
 #endif

@@ -29,7 +29,7 @@ typedef NTSTATUS handler(struct vpmu *vpmu, const void *client, const union requ
                          void *out);
 
 static handler on_INFO, on_EVENT, on_GRANT, on_READ, on_ACQUIRE, on_RELEASE, on_PROGRAM, on_START,
-    on_STOP, on_PROFILE, on_VERIFY;
+    on_STOP, on_PROFILE, on_VERIFY, on_HOST, on_STATES, on_WAIT, on_RESIZE;
 
 static const struct row {
     uint32_t code;
@@ -75,32 +75,39 @@ static NTSTATUS check_lengths(const struct row *row, const void *buffer, uint32_
     return STATUS_SUCCESS;
 }
 
-/* Whoever comes first owns the counters; ACQUIRE makes it so. */
+/* Whoever comes first owns the counters; ACQUIRE makes it so. There may be none to own before
+ * RESIZE. */
 static NTSTATUS check_owner(const struct vpmu *vpmu, const void *client, const struct row *row)
 {
     if (!row->owner_only || vpmu->owner == client)
         return STATUS_SUCCESS;
     if (vpmu->owner)
         return STATUS_DEVICE_BUSY;
-    return row->code == VPMU_IOCTL_ACQUIRE ? STATUS_SUCCESS : STATUS_INVALID_DEVICE_STATE;
+    return row->code == VPMU_IOCTL_ACQUIRE || row->code == VPMU_IOCTL_RESIZE
+               ? STATUS_SUCCESS
+               : STATUS_INVALID_DEVICE_STATE;
+}
+
+static NTSTATUS finish(NTSTATUS status, uint32_t out_length, void *buffer, uint32_t *written)
+{
+    *written = 0;
+    if (!NT_SUCCESS(status) || status == STATUS_PENDING)
+        return status;
+    if (out_length)
+        *(struct vpmu_header *)buffer =
+            (struct vpmu_header){.size = out_length, .version = VPMU_IOCTL_VERSION};
+    *written = out_length;
+    return status;
 }
 
 static NTSTATUS perform(struct vpmu *vpmu, const void *client, const struct row *row, void *buffer,
                         uint32_t *written)
 {
     union request request;
-    NTSTATUS status;
 
     copy(&request, buffer, row->in_length); /* input and output share the buffer */
     clear(buffer, row->out_length);
-    status = row->handle(vpmu, client, &request, buffer);
-    if (!NT_SUCCESS(status))
-        return status;
-    if (row->out_length)
-        *(struct vpmu_header *)buffer =
-            (struct vpmu_header){.size = row->out_length, .version = VPMU_IOCTL_VERSION};
-    *written = row->out_length;
-    return status;
+    return finish(row->handle(vpmu, client, &request, buffer), row->out_length, buffer, written);
 }
 
 NTSTATUS vpmu_ioctl(struct vpmu *vpmu, const void *client, uint32_t code, void *buffer,
@@ -123,11 +130,18 @@ NTSTATUS vpmu_ioctl(struct vpmu *vpmu, const void *client, uint32_t code, void *
     return STATUS_INVALID_DEVICE_REQUEST;
 }
 
+NTSTATUS vpmu_answer(struct vpmu *vpmu, uint32_t code, void *buffer, uint32_t *written)
+{
+    return finish(status_answer(&vpmu->status, code, buffer), sizeof(struct vpmu_host), buffer,
+                  written);
+}
+
 void vpmu_init(struct vpmu *vpmu, struct vpmu_processor *processor, uint32_t processors)
 {
     vpmu->processor = processor;
     vpmu->processors = processors;
     pmu_discover(&vpmu->pmu);
+    status_init(&vpmu->status);
 }
 
 void vpmu_client_gone(struct vpmu *vpmu, const void *client)
@@ -264,4 +278,37 @@ static NTSTATUS on_VERIFY(struct vpmu *vpmu, const void *client, const union req
 {
     (void)client;
     return verify(vpmu, &request->in_VERIFY, out);
+}
+
+static NTSTATUS on_HOST(struct vpmu *vpmu, const void *client, const union request *request,
+                        void *out)
+{
+    (void)client;
+    (void)request;
+    return status_host(&vpmu->status, out);
+}
+
+static NTSTATUS on_STATES(struct vpmu *vpmu, const void *client, const union request *request,
+                          void *out)
+{
+    (void)client;
+    if (request->in_STATES.reserved)
+        return STATUS_INVALID_PARAMETER;
+    return states_read(vpmu, request->in_STATES.processor, out);
+}
+
+static NTSTATUS on_WAIT(struct vpmu *vpmu, const void *client, const union request *request,
+                        void *out)
+{
+    (void)client;
+    if (request->in_WAIT.reserved)
+        return STATUS_INVALID_PARAMETER;
+    return status_wait(&vpmu->status, request->in_WAIT.changes, out);
+}
+
+static NTSTATUS on_RESIZE(struct vpmu *vpmu, const void *client, const union request *request,
+                          void *out)
+{
+    (void)client;
+    return status_resize(&vpmu->status, request->in_RESIZE.gp, request->in_RESIZE.fixed, out);
 }

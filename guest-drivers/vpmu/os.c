@@ -22,6 +22,13 @@ uint64_t os_tsc(void)
     return (uint64_t)high << 32 | low;
 }
 
+void os_rest(void)
+{
+    LARGE_INTEGER interval = {.QuadPart = -10000}; /* relative, in units of 100 ns */
+
+    KeDelayExecutionThread(KernelMode, FALSE, &interval);
+}
+
 uint64_t os_interrupts_off(void)
 {
     uint64_t flags;

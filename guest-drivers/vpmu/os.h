@@ -29,6 +29,7 @@ bool os_measure(uint32_t msr, uint64_t on, uint64_t off, uint32_t iterations);
 
 void os_cpuid(uint32_t leaf, uint32_t subleaf, uint32_t regs[4]); /* EAX, EBX, ECX, EDX */
 uint64_t os_tsc(void);
+void os_rest(void); /* a millisecond or more; PASSIVE_LEVEL */
 
 /* Keep interrupts off this processor for a short while. */
 uint64_t os_interrupts_off(void);

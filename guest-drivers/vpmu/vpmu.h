@@ -2,18 +2,23 @@
 /*
  * vpmu.sys: hardware counters for user mode, taken from Windows and proved to count.
  *
- *   driver.c      loads, opens, closes, unloads; the only file that knows I/O requests
+ *   driver.c      loads, opens, closes, unloads
+ *   pnp.c         the status device as Plug and Play brings, stops and takes it
+ *   pending.c     requests that wait for the status device; these three know I/O requests
  *   ioctl.c       one table row for each request, and the checks that all of them share
  *   counters.c    takes counters from the HAL, programs, starts, stops, reads and gives them back
  *   overflow.c    the overflow handler, at PROFILE_LEVEL
  *   profiling.c   which counters the kernel reads for profiled threads
  *   verify.c      a known piece of work, counted
+ *   states.c      the state of each counter of a processor
+ *   status.c      the status device, over its memory
  *   pmu*.c        registers
  *   os.c          everything else from the system
  *
  * The driver has one struct vpmu. Every request runs under one mutex at PASSIVE_LEVEL; the overflow
  * handler runs beside them and shares only struct vpmu_processor, and `programs` of started
- * counters, which no request changes while they run.
+ * counters, which no request changes while they run. The status device's DPC runs beside them, too,
+ * and shares only struct status, which changes its shape when no DPC is queued.
  */
 #ifndef VPMU_VPMU_H
 #define VPMU_VPMU_H
@@ -23,9 +28,10 @@
 
 #include "nt/counters.h"
 #include "pmu.h"
+#include "status.h"
 #include "vpmu_ioctl.h"
 
-#define VPMU_DRIVER_VERSION (1u << 16 | 0u)
+#define VPMU_DRIVER_VERSION (1u << 16 | 1u)
 
 /* Written by the overflow handler on its own processor, read from anywhere: only by atomics. */
 struct vpmu_overflows {
@@ -56,6 +62,7 @@ struct vpmu {
     uint64_t running;
     uint64_t profiled; /* a subset of `held` */
     struct pmu_program programs[PMU_INDICES];
+    struct status status;
 };
 
 static_assert(sizeof(((struct vpmu_processor *)0)->state) == PMU_INDICES, "one state per index");
@@ -66,10 +73,13 @@ void vpmu_init(struct vpmu *vpmu, struct vpmu_processor *processor, uint32_t pro
 /*
  * Answer one request. `buffer` holds `in_length` bytes of input and room for `out_length` bytes of
  * output, as METHOD_BUFFERED has it; *written is the length of the output, 0 on failure.
- * `client` tells callers apart.
+ * `client` tells callers apart. STATUS_PENDING: the buffer has what vpmu_answer() needs.
  */
 NTSTATUS vpmu_ioctl(struct vpmu *vpmu, const void *client, uint32_t code, void *buffer,
                     uint32_t in_length, uint32_t out_length, uint32_t *written);
+
+/* Answer a pending request, or STATUS_PENDING again. Needs no mutex; up to DISPATCH_LEVEL. */
+NTSTATUS vpmu_answer(struct vpmu *vpmu, uint32_t code, void *buffer, uint32_t *written);
 
 /* A client has gone: give back whatever it holds. */
 void vpmu_client_gone(struct vpmu *vpmu, const void *client);
@@ -94,6 +104,9 @@ void overflow_attach(struct vpmu *vpmu); /* NULL: detach */
 NTSTATUS profiling_set(struct vpmu *vpmu, const struct vpmu_profile_request *request,
                        struct vpmu_profile *profile);
 void profiling_clear(struct vpmu *vpmu);
+
+/* states.c */
+NTSTATUS states_read(const struct vpmu *vpmu, uint32_t processor, struct vpmu_states *out);
 
 /* verify.c */
 NTSTATUS verify(struct vpmu *vpmu, const struct vpmu_verify_request *request,

@@ -2,7 +2,8 @@
 /*
  * The request surface of vpmu.sys: any code, any length, any content, from three clients that come
  * and go, while counters count and overflow. A buffer has exactly the length that was claimed, so
- * that the sanitizer sees each byte beyond it.
+ * that the sanitizer sees each byte beyond it. The status device is there or not, and may say
+ * anything.
  *
  * Input: a byte for the machine, then records of an action and its operands.
  */
@@ -62,6 +63,20 @@ static void set_up(uint8_t kind)
         fake.set_status = STATUS_NOT_IMPLEMENTED;
     if (kind & 128)
         fake.starved = 2;
+    fake_status_reset();
+}
+
+/* The device comes, goes, or says something else. Pages are the last thing in memory. */
+static void device(struct input *input, uint32_t action)
+{
+    unsigned char *bytes = (unsigned char *)&fake_status;
+
+    if (action & 1)
+        bytes[take(input, 2) % sizeof(fake_status)] = (unsigned char)take(input, 1);
+    else if (driver.status.registers)
+        status_detach(&driver.status, STATUS_DEVICE_REMOVED);
+    else
+        fake_status_attach();
 }
 
 /* What holds between any two requests. */
@@ -100,8 +115,12 @@ static void request(struct input *input, const void *who)
     }
     /* A verification of a million rounds costs the fake nothing, so nothing is left out. */
     status = vpmu_ioctl(&driver, who, code, buffer, in_length, out_length, &written);
+    if (status == STATUS_PENDING) { /* as the DPC does, and then a cancellation */
+        status = vpmu_answer(&driver, code, buffer, &written);
+        status_forget(&driver.status, code);
+    }
     CHECK(written <= out_length);
-    CHECK(NT_SUCCESS(status) || !written);
+    CHECK((NT_SUCCESS(status) && status != STATUS_PENDING) || !written);
     if (written) {
         memcpy(&header, buffer, sizeof(header));
         CHECK(header.size == written && header.version == VPMU_IOCTL_VERSION);
@@ -126,6 +145,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             break;
         case 1:
             fake_count(action >> 4 & 3, take(&input, 4));
+            break;
+        case 2:
+            device(&input, action >> 4);
             break;
         default:
             request(&input, who);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 struct fake fake;
+struct fake_status fake_status;
 struct vpmu driver;
 
 /* --- The machine --- */
@@ -271,6 +272,9 @@ void os_cpuid(uint32_t leaf, uint32_t subleaf, uint32_t regs[4])
     if (leaf == 0) {
         regs[0] = 0xd;
         vendor_name(regs);
+    } else if (leaf == 0xb) {
+        regs[1] = 1;
+        regs[3] = FAKE_APIC_ID(fake.here);
     } else if (leaf == 0xa && fake.version) {
         regs[0] = fake.version | fake.gp << 8 | fake.width << 16 | 8u << 24;
         regs[1] = fake.unavailable;
@@ -285,6 +289,13 @@ void os_cpuid(uint32_t leaf, uint32_t subleaf, uint32_t regs[4])
 uint64_t os_tsc(void)
 {
     return 1;
+}
+
+void os_rest(void)
+{
+    fake.rests++;
+    if (fake.on_rest)
+        fake.on_rest();
 }
 
 uint64_t os_interrupts_off(void)
@@ -344,6 +355,42 @@ uint32_t os_build(void)
 KIRQL os_irql(void)
 {
     return PROFILE_LEVEL;
+}
+
+/* --- The status device --- */
+
+void fake_status_reset(void)
+{
+    memset(&fake_status, 0, sizeof(fake_status));
+    fake_status.registers = (struct vpmu_status_registers){
+        .magic = VPMU_STATUS_MAGIC,
+        .version = VPMU_STATUS_VERSION,
+        .vcpus = FAKE_PROCESSORS,
+        .source = VPMU_SOURCE_KVM,
+        .shape_gp = 2,
+        .granted_gp = 2,
+        .changes = 1,
+    };
+    for (uint32_t i = 0; i < FAKE_PROCESSORS; i++) {
+        fake_status.pages[i].page = (struct vpmu_status_page){
+            .vcpu = i,
+            .apic_id = FAKE_APIC_ID(i),
+            .count = 2,
+            .updated_ns = 1000,
+            .counters = {{0, VPMU_COUNTER_BACKED, 0x4100c0, 100, 100},
+                         {1, VPMU_COUNTER_STARVED, 0x41003c, 100, 10 * i}},
+        };
+    }
+}
+
+NTSTATUS fake_status_attach(void)
+{
+    NTSTATUS status = status_attach(&driver.status, &fake_status.registers, VPMU_STATUS_PAGE_SIZE,
+                                    fake_status.pages, sizeof(fake_status.pages));
+
+    if (NT_SUCCESS(status))
+        status_interrupt(&driver.status, true);
+    return status;
 }
 
 /* --- The HAL --- */

@@ -32,6 +32,8 @@ struct fake {
     bool interrupts_off;
     uint64_t pending; /* overflows whose interrupt is held back */
     bool user_rdpmc[FAKE_PROCESSORS];
+    uint32_t rests;        /* calls of os_rest() */
+    void (*on_rest)(void); /* what happens meanwhile */
 
     /* What is wrong with it: masks over counter indices */
     uint64_t starved;      /* counts nothing */
@@ -63,6 +65,23 @@ struct fake {
     NTSTATUS set_status;
     bool set_forgets; /* success, but nothing stands */
 };
+
+/* The status device's two regions. */
+struct fake_status {
+    struct vpmu_status_registers registers;
+    uint32_t unused[1004];
+    union {
+        struct vpmu_status_page page;
+        uint8_t bytes[VPMU_STATUS_PAGE_SIZE];
+    } pages[FAKE_PROCESSORS];
+};
+
+extern struct fake_status fake_status;
+
+/* A sound one: page i is of APIC id FAKE_APIC_ID(i), and each vCPU has two GP counters. */
+void fake_status_reset(void);
+NTSTATUS fake_status_attach(void); /* to `driver`, with an interrupt */
+#define FAKE_APIC_ID(processor) (2 * (processor))
 
 extern struct fake fake;
 extern struct vpmu driver; /* over it */

@@ -70,6 +70,111 @@ NT_OFFSET(KDPC, DeferredRoutine, 24);
 NT_OFFSET(KDPC, DpcData, 56);
 NT_SIZE(KDPC, 64);
 
+typedef ULONG_PTR KSPIN_LOCK;
+
+/* Interrupts */
+
+typedef struct KINTERRUPT *PKINTERRUPT; /* opaque */
+
+/* Runs at the message's IRQL. TRUE: the interrupt was the device's. */
+typedef BOOLEAN NTAPI KMESSAGE_SERVICE_ROUTINE(PKINTERRUPT Interrupt, PVOID ServiceContext,
+                                               ULONG MessageId);
+
+typedef struct {
+    PHYSICAL_ADDRESS MessageAddress;
+    KAFFINITY TargetProcessorSet;
+    PKINTERRUPT InterruptObject;
+    ULONG MessageData;
+    ULONG Vector;
+    KIRQL Irql;
+    ULONG Mode;
+    ULONG Polarity;
+} IO_INTERRUPT_MESSAGE_INFO_ENTRY;
+NT_OFFSET(IO_INTERRUPT_MESSAGE_INFO_ENTRY, InterruptObject, 16);
+NT_OFFSET(IO_INTERRUPT_MESSAGE_INFO_ENTRY, Irql, 32);
+NT_SIZE(IO_INTERRUPT_MESSAGE_INFO_ENTRY, 48);
+
+typedef struct {
+    KIRQL UnifiedIrql;
+    ULONG MessageCount;
+    IO_INTERRUPT_MESSAGE_INFO_ENTRY MessageInfo[1]; /* MessageCount of them */
+} IO_INTERRUPT_MESSAGE_INFO, *PIO_INTERRUPT_MESSAGE_INFO;
+NT_OFFSET(IO_INTERRUPT_MESSAGE_INFO, MessageInfo, 8);
+
+enum { CONNECT_MESSAGE_BASED = 3 };
+
+typedef struct {
+    ULONG Version;
+    union {
+        struct {
+            PDEVICE_OBJECT PhysicalDeviceObject;
+            PIO_INTERRUPT_MESSAGE_INFO *ConnectionContext;
+            KMESSAGE_SERVICE_ROUTINE *MessageServiceRoutine;
+            PVOID ServiceContext;
+            KSPIN_LOCK *SpinLock;
+            KIRQL SynchronizeIrql;
+            BOOLEAN FloatingSave;
+            PVOID FallBackServiceRoutine;
+        } MessageBased;
+        UCHAR Size[72];
+    };
+} IO_CONNECT_INTERRUPT_PARAMETERS, *PIO_CONNECT_INTERRUPT_PARAMETERS;
+NT_OFFSET(IO_CONNECT_INTERRUPT_PARAMETERS, MessageBased.PhysicalDeviceObject, 8);
+NT_OFFSET(IO_CONNECT_INTERRUPT_PARAMETERS, MessageBased.SynchronizeIrql, 48);
+NT_OFFSET(IO_CONNECT_INTERRUPT_PARAMETERS, MessageBased.FallBackServiceRoutine, 56);
+NT_SIZE(IO_CONNECT_INTERRUPT_PARAMETERS, 80);
+
+typedef struct {
+    ULONG Version;
+    PVOID ConnectionContext;
+} IO_DISCONNECT_INTERRUPT_PARAMETERS, *PIO_DISCONNECT_INTERRUPT_PARAMETERS;
+NT_OFFSET(IO_DISCONNECT_INTERRUPT_PARAMETERS, ConnectionContext, 8);
+
+/* Resources of a device; packed to 4 bytes. */
+
+enum { CmResourceTypeInterrupt = 2, CmResourceTypeMemory = 3 };
+enum { CM_RESOURCE_INTERRUPT_LATCHED = 1, CM_RESOURCE_INTERRUPT_MESSAGE = 2 };
+
+#pragma pack(push, 4)
+typedef struct {
+    UCHAR Type;
+    UCHAR ShareDisposition;
+    USHORT Flags;
+    union {
+        struct {
+            PHYSICAL_ADDRESS Start;
+            ULONG Length;
+        } Memory;
+        struct {
+            ULONG Level;
+            ULONG Vector;
+            KAFFINITY Affinity;
+        } Interrupt; /* translated */
+    } u;
+} CM_PARTIAL_RESOURCE_DESCRIPTOR;
+#pragma pack(pop)
+NT_OFFSET(CM_PARTIAL_RESOURCE_DESCRIPTOR, u.Memory.Length, 12);
+NT_SIZE(CM_PARTIAL_RESOURCE_DESCRIPTOR, 20);
+
+typedef struct {
+    USHORT Version;
+    USHORT Revision;
+    ULONG Count;
+    CM_PARTIAL_RESOURCE_DESCRIPTOR PartialDescriptors[1]; /* Count of them */
+} CM_PARTIAL_RESOURCE_LIST;
+NT_OFFSET(CM_PARTIAL_RESOURCE_LIST, PartialDescriptors, 8);
+
+typedef struct {
+    ULONG Count; /* of full descriptors; a PCI device has one */
+    struct {
+        ULONG InterfaceType;
+        ULONG BusNumber;
+        CM_PARTIAL_RESOURCE_LIST PartialResourceList;
+    } List[1];
+} CM_RESOURCE_LIST, *PCM_RESOURCE_LIST;
+NT_OFFSET(CM_RESOURCE_LIST, List[0].PartialResourceList, 12);
+NT_SIZE(CM_RESOURCE_LIST, 40);
+
 /* I/O requests */
 
 enum {
@@ -77,10 +182,24 @@ enum {
     IRP_MJ_CLOSE = 0x02,
     IRP_MJ_DEVICE_CONTROL = 0x0e,
     IRP_MJ_CLEANUP = 0x12,
+    IRP_MJ_POWER = 0x16,
+    IRP_MJ_SYSTEM_CONTROL = 0x17,
+    IRP_MJ_PNP = 0x1b,
     IRP_MJ_MAXIMUM_FUNCTION = 0x1b,
 };
+enum {
+    IRP_MN_START_DEVICE = 0x00,
+    IRP_MN_QUERY_REMOVE_DEVICE = 0x01,
+    IRP_MN_REMOVE_DEVICE = 0x02,
+    IRP_MN_CANCEL_REMOVE_DEVICE = 0x03,
+    IRP_MN_STOP_DEVICE = 0x04,
+    IRP_MN_QUERY_STOP_DEVICE = 0x05,
+    IRP_MN_CANCEL_STOP_DEVICE = 0x06,
+    IRP_MN_SURPRISE_REMOVAL = 0x17,
+};
+enum { SL_PENDING_RETURNED = 1 };
 enum { IO_NO_INCREMENT = 0 };
-enum { DO_BUFFERED_IO = 0x4, DO_DEVICE_INITIALIZING = 0x80 };
+enum { DO_BUFFERED_IO = 0x4, DO_DEVICE_INITIALIZING = 0x80, DO_POWER_PAGABLE = 0x2000 };
 enum { FILE_DEVICE_UNKNOWN = 0x22, FILE_DEVICE_SECURE_OPEN = 0x100 };
 
 #ifndef CTL_CODE
@@ -116,6 +235,10 @@ typedef struct IO_STACK_LOCATION {
             ULONG CodePadding;
             PVOID Type3InputBuffer;
         } DeviceIoControl;
+        struct {
+            PCM_RESOURCE_LIST AllocatedResources;
+            PCM_RESOURCE_LIST AllocatedResourcesTranslated;
+        } StartDevice;
         PVOID Argument[4];
     } Parameters;
     PDEVICE_OBJECT DeviceObject;
@@ -126,6 +249,7 @@ typedef struct IO_STACK_LOCATION {
 NT_OFFSET(IO_STACK_LOCATION, Parameters.DeviceIoControl.OutputBufferLength, 8);
 NT_OFFSET(IO_STACK_LOCATION, Parameters.DeviceIoControl.InputBufferLength, 16);
 NT_OFFSET(IO_STACK_LOCATION, Parameters.DeviceIoControl.IoControlCode, 24);
+NT_OFFSET(IO_STACK_LOCATION, Parameters.StartDevice.AllocatedResourcesTranslated, 16);
 NT_OFFSET(IO_STACK_LOCATION, DeviceObject, 40);
 NT_OFFSET(IO_STACK_LOCATION, FileObject, 48);
 NT_SIZE(IO_STACK_LOCATION, 72);
@@ -158,7 +282,7 @@ typedef struct IRP {
     PVOID CancelRoutine;
     PVOID UserBuffer;
     struct {
-        PVOID DriverContext[4];
+        PVOID DriverContext[4]; /* [3] belongs to a cancel-safe queue */
         PVOID Thread;
         PVOID AuxiliaryBuffer;
         LIST_ENTRY ListEntry;
@@ -183,11 +307,61 @@ static inline PIO_STACK_LOCATION IoGetCurrentIrpStackLocation(PIRP Irp)
     return Irp->Tail.CurrentStackLocation;
 }
 
+/* The driver below sees the caller's own stack location. */
+static inline VOID IoSkipCurrentIrpStackLocation(PIRP Irp)
+{
+    Irp->CurrentLocation++;
+    Irp->Tail.CurrentStackLocation++;
+}
+
+/* Cancel-safe queues of requests; see IO_CSQ in Microsoft's documentation. */
+
+typedef struct IO_CSQ *PIO_CSQ;
+typedef VOID NTAPI IO_CSQ_INSERT_IRP(PIO_CSQ Csq, PIRP Irp);
+typedef VOID NTAPI IO_CSQ_REMOVE_IRP(PIO_CSQ Csq, PIRP Irp);
+typedef PIRP NTAPI IO_CSQ_PEEK_NEXT_IRP(PIO_CSQ Csq, PIRP Irp, PVOID PeekContext);
+typedef VOID NTAPI IO_CSQ_ACQUIRE_LOCK(PIO_CSQ Csq, KIRQL *Irql);
+typedef VOID NTAPI IO_CSQ_RELEASE_LOCK(PIO_CSQ Csq, KIRQL Irql);
+typedef VOID NTAPI IO_CSQ_COMPLETE_CANCELED_IRP(PIO_CSQ Csq, PIRP Irp);
+
+typedef struct IO_CSQ {
+    ULONG Type;
+    IO_CSQ_INSERT_IRP *CsqInsertIrp;
+    IO_CSQ_REMOVE_IRP *CsqRemoveIrp;
+    IO_CSQ_PEEK_NEXT_IRP *CsqPeekNextIrp;
+    IO_CSQ_ACQUIRE_LOCK *CsqAcquireLock;
+    IO_CSQ_RELEASE_LOCK *CsqReleaseLock;
+    IO_CSQ_COMPLETE_CANCELED_IRP *CsqCompleteCanceledIrp;
+    PVOID ReservePointer;
+} IO_CSQ;
+NT_OFFSET(IO_CSQ, CsqInsertIrp, 8);
+NT_SIZE(IO_CSQ, 64);
+
+/* As a release build of a driver has it. */
+typedef struct {
+    BOOLEAN Removed;
+    BOOLEAN Reserved[3];
+    LONG IoCount;
+    KEVENT RemoveEvent;
+} IO_REMOVE_LOCK;
+NT_OFFSET(IO_REMOVE_LOCK, RemoveEvent, 8);
+NT_SIZE(IO_REMOVE_LOCK, 32);
+
 /* Objects */
 
 typedef NTSTATUS NTAPI DRIVER_INITIALIZE(PDRIVER_OBJECT DriverObject, PUNICODE_STRING RegistryPath);
 typedef NTSTATUS NTAPI DRIVER_DISPATCH(PDEVICE_OBJECT DeviceObject, PIRP Irp);
 typedef VOID NTAPI DRIVER_UNLOAD(PDRIVER_OBJECT DriverObject);
+typedef NTSTATUS NTAPI DRIVER_ADD_DEVICE(PDRIVER_OBJECT DriverObject,
+                                         PDEVICE_OBJECT PhysicalDeviceObject);
+
+typedef struct {
+    PDRIVER_OBJECT DriverObject;
+    DRIVER_ADD_DEVICE *AddDevice;
+    ULONG Count;
+    UNICODE_STRING ServiceKeyName;
+} DRIVER_EXTENSION;
+NT_OFFSET(DRIVER_EXTENSION, AddDevice, 8);
 
 typedef struct DRIVER_OBJECT {
     CSHORT Type; /* 4 */
@@ -197,7 +371,7 @@ typedef struct DRIVER_OBJECT {
     PVOID DriverStart;
     ULONG DriverSize;
     PVOID DriverSection;
-    PVOID DriverExtension;
+    DRIVER_EXTENSION *DriverExtension;
     UNICODE_STRING DriverName;
     PUNICODE_STRING HardwareDatabase;
     PVOID FastIoDispatch;
@@ -208,6 +382,7 @@ typedef struct DRIVER_OBJECT {
 } DRIVER_OBJECT;
 NT_OFFSET(DRIVER_OBJECT, DeviceObject, 0x08);
 NT_OFFSET(DRIVER_OBJECT, DriverStart, 0x18);
+NT_OFFSET(DRIVER_OBJECT, DriverExtension, 0x30);
 NT_OFFSET(DRIVER_OBJECT, DriverName, 0x38);
 NT_OFFSET(DRIVER_OBJECT, DriverUnload, 0x68);
 NT_OFFSET(DRIVER_OBJECT, MajorFunction, 0x70);
@@ -331,6 +506,34 @@ NTIMPORT NTSTATUS NTAPI IoCreateSymbolicLink(PUNICODE_STRING SymbolicLinkName,
 NTIMPORT NTSTATUS NTAPI IoDeleteSymbolicLink(PUNICODE_STRING SymbolicLinkName); /* PASSIVE */
 NTIMPORT VOID NTAPI IofCompleteRequest(PIRP Irp, CCHAR PriorityBoost);          /* DISPATCH */
 
+NTIMPORT NTSTATUS NTAPI IofCallDriver(PDEVICE_OBJECT DeviceObject, PIRP Irp); /* DISPATCH */
+NTIMPORT BOOLEAN NTAPI IoForwardIrpSynchronously(PDEVICE_OBJECT DeviceObject, PIRP Irp); /* APC */
+NTIMPORT PDEVICE_OBJECT NTAPI IoAttachDeviceToDeviceStack(
+    PDEVICE_OBJECT SourceDevice, PDEVICE_OBJECT TargetDevice);   /* DISPATCH */
+NTIMPORT VOID NTAPI IoDetachDevice(PDEVICE_OBJECT TargetDevice); /* APC */
+NTIMPORT VOID NTAPI IoInitializeRemoveLockEx(IO_REMOVE_LOCK *Lock, ULONG AllocateTag,
+                                             ULONG MaxLockedMinutes, ULONG HighWatermark,
+                                             ULONG RemlockSize); /* PASSIVE */
+NTIMPORT NTSTATUS NTAPI IoAcquireRemoveLockEx(IO_REMOVE_LOCK *RemoveLock, PVOID Tag,
+                                              const char *File, ULONG Line,
+                                              ULONG RemlockSize); /* DISPATCH */
+NTIMPORT VOID NTAPI IoReleaseRemoveLockEx(IO_REMOVE_LOCK *RemoveLock, PVOID Tag,
+                                          ULONG RemlockSize); /* DISPATCH */
+NTIMPORT VOID NTAPI IoReleaseRemoveLockAndWaitEx(IO_REMOVE_LOCK *RemoveLock, PVOID Tag,
+                                                 ULONG RemlockSize); /* PASSIVE */
+NTIMPORT NTSTATUS NTAPI
+IoConnectInterruptEx(PIO_CONNECT_INTERRUPT_PARAMETERS Parameters); /* PASSIVE */
+NTIMPORT VOID NTAPI
+IoDisconnectInterruptEx(PIO_DISCONNECT_INTERRUPT_PARAMETERS Parameters); /* PASSIVE */
+NTIMPORT NTSTATUS NTAPI IoCsqInitialize(PIO_CSQ Csq, IO_CSQ_INSERT_IRP *CsqInsertIrp,
+                                        IO_CSQ_REMOVE_IRP *CsqRemoveIrp,
+                                        IO_CSQ_PEEK_NEXT_IRP *CsqPeekNextIrp,
+                                        IO_CSQ_ACQUIRE_LOCK *CsqAcquireLock,
+                                        IO_CSQ_RELEASE_LOCK *CsqReleaseLock,
+                                        IO_CSQ_COMPLETE_CANCELED_IRP *CsqCompleteCanceledIrp);
+NTIMPORT VOID NTAPI IoCsqInsertIrp(PIO_CSQ Csq, PIRP Irp, PVOID Context); /* DISPATCH */
+NTIMPORT PIRP NTAPI IoCsqRemoveNextIrp(PIO_CSQ Csq, PVOID PeekContext);   /* DISPATCH */
+
 NTIMPORT VOID NTAPI RtlInitUnicodeString(PUNICODE_STRING DestinationString,
                                          PCWSTR SourceString);                 /* DISPATCH */
 NTIMPORT NTSTATUS NTAPI RtlGetVersion(PRTL_OSVERSIONINFOW VersionInformation); /* PASSIVE */
@@ -357,6 +560,14 @@ NTIMPORT VOID NTAPI KeRevertToUserGroupAffinityThread(PGROUP_AFFINITY PreviousAf
 typedef ULONG_PTR NTAPI KIPI_BROADCAST_WORKER(ULONG_PTR Argument); /* runs at IPI_LEVEL */
 NTIMPORT ULONG_PTR NTAPI KeIpiGenericCall(KIPI_BROADCAST_WORKER *BroadcastFunction,
                                           ULONG_PTR Context); /* below IPI_LEVEL */
+
+NTIMPORT NTSTATUS NTAPI KeDelayExecutionThread(KPROCESSOR_MODE WaitMode, BOOLEAN Alertable,
+                                               PLARGE_INTEGER Interval);                   /* APC */
+NTIMPORT VOID NTAPI KeInitializeDpc(PKDPC Dpc, KDEFERRED_ROUTINE *Routine, PVOID Context); /* any */
+NTIMPORT BOOLEAN NTAPI KeInsertQueueDpc(PKDPC Dpc, PVOID Argument1, PVOID Argument2);      /* any */
+NTIMPORT VOID NTAPI KeFlushQueuedDpcs(VOID);                                /* PASSIVE */
+NTIMPORT KIRQL NTAPI KeAcquireSpinLockRaiseToDpc(KSPIN_LOCK *SpinLock);     /* DISPATCH */
+NTIMPORT VOID NTAPI KeReleaseSpinLock(KSPIN_LOCK *SpinLock, KIRQL NewIrql); /* DISPATCH */
 
 NTIMPORT PVOID NTAPI MmMapIoSpace(PHYSICAL_ADDRESS PhysicalAddress, SIZE_T NumberOfBytes,
                                   ULONG CacheType);                          /* DISPATCH */
