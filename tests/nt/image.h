@@ -27,4 +27,7 @@ void image_unload(struct image *image);
 /** The image that an address lies in, NULL for none. */
 struct image *image_at(uint64_t address);
 
+/** Mappings of device memory that an image still has; they are gone from now on. */
+unsigned memory_mappings(const struct image *owner);
+
 #endif

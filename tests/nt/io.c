@@ -3,6 +3,7 @@
 
 #include "check.h"
 #include "hal.h"
+#include "irp.h"
 #include "libc.h"
 #include "multiboot.h"
 #include "object.h"
@@ -12,6 +13,7 @@
 
 #define DRIVERS 8
 #define DEVICES 16
+#define REQUESTS 16 /* that do not wait for their end */
 #define NAME 64
 #define USER_LOWEST 0x10000ul
 #define USER_HIGHEST 0xc0000000ul
@@ -32,6 +34,9 @@ struct link {
 static struct driver drivers[DRIVERS];
 static struct device devices[DEVICES];
 static struct link links[DEVICES];
+
+static PDEVICE_OBJECT device_below(PDEVICE_OBJECT object);
+static unsigned unfinished(const FILE_OBJECT *file);
 
 #define CALLER image_at((uint64_t)__builtin_return_address(0))
 
@@ -120,6 +125,38 @@ NTSTATUS NTAPI IoCreateDevice(PDRIVER_OBJECT DriverObject, ULONG DeviceExtension
     return STATUS_SUCCESS;
 }
 
+static PDEVICE_OBJECT device_below(PDEVICE_OBJECT object)
+{
+    for (unsigned i = 0; i < DEVICES; i++)
+        if (devices[i].used && devices[i].object.AttachedDevice == object)
+            return &devices[i].object;
+    return NULL;
+}
+
+PDEVICE_OBJECT NTAPI IoAttachDeviceToDeviceStack(PDEVICE_OBJECT SourceDevice,
+                                                 PDEVICE_OBJECT TargetDevice)
+{
+    PDEVICE_OBJECT top = io_top_of_stack(TargetDevice);
+
+    top->AttachedDevice = SourceDevice;
+    SourceDevice->StackSize = (CCHAR)(top->StackSize + 1);
+    return top;
+}
+
+VOID NTAPI IoDetachDevice(PDEVICE_OBJECT TargetDevice)
+{
+    if (!TargetDevice->AttachedDevice)
+        violation("IoDetachDevice: nothing is attached");
+    TargetDevice->AttachedDevice = NULL;
+}
+
+PDEVICE_OBJECT io_top_of_stack(PDEVICE_OBJECT device)
+{
+    while (device->AttachedDevice)
+        device = device->AttachedDevice;
+    return device;
+}
+
 VOID NTAPI IoDeleteDevice(PDEVICE_OBJECT DeviceObject)
 {
     struct device *device = (struct device *)DeviceObject;
@@ -131,6 +168,8 @@ VOID NTAPI IoDeleteDevice(PDEVICE_OBJECT DeviceObject)
     }
     if (DeviceObject->ReferenceCount)
         violation("IoDeleteDevice: %d files are open", DeviceObject->ReferenceCount);
+    if (DeviceObject->AttachedDevice || device_below(DeviceObject))
+        violation("IoDeleteDevice: still in a device stack");
     for (at = &DeviceObject->DriverObject->DeviceObject; *at; at = &(*at)->NextDevice) {
         if (*at == DeviceObject) {
             *at = DeviceObject->NextDevice;
@@ -216,8 +255,11 @@ static void init_driver_object(struct driver *driver)
     DRIVER_OBJECT *object = &driver->object;
 
     memset(object, 0, sizeof(*object));
+    memset(&driver->extension, 0, sizeof(driver->extension));
     object->Type = 4;
     object->Size = sizeof(*object);
+    object->DriverExtension = &driver->extension;
+    driver->extension.DriverObject = object;
     object->DriverStart = (PVOID)driver->image->base;
     object->DriverSize = driver->image->pe.image_size;
     object->DriverInit = (DRIVER_INITIALIZE *)(driver->image->base + driver->image->pe.entry_rva);
@@ -230,9 +272,12 @@ static void report_left(struct driver *driver, bool device_too)
     const char *name = driver->image->name;
     unsigned leaks = pool_leaks(driver->image);
     unsigned leases = hal_leases_of(driver->image);
+    unsigned mappings = memory_mappings(driver->image);
 
     if (leaks)
         violation("%s left %u blocks of pool", name, leaks);
+    if (mappings)
+        violation("%s left %u mappings of device memory", name, mappings);
     if (leases) {
         violation("%s left %u allocations of counters", name, leases);
         hal_forget(driver->image);
@@ -304,77 +349,12 @@ void driver_unload(struct driver *driver)
 
 /* Requests. */
 
-struct request {
-    IRP irp;
-    IO_STACK_LOCATION location;
-    KEVENT done;
-    volatile unsigned completions;
-};
-
-VOID NTAPI IofCompleteRequest(PIRP Irp, CCHAR PriorityBoost)
-{
-    struct request *request = (struct request *)Irp;
-
-    (void)PriorityBoost;
-    if (__atomic_fetch_add(&request->completions, 1, __ATOMIC_ACQ_REL) != 0) {
-        violation("IofCompleteRequest: completed twice");
-        return;
-    }
-    if (Irp->IoStatus.Status == STATUS_PENDING)
-        violation("IofCompleteRequest: with STATUS_PENDING");
-    KeSetEvent(&request->done, 0, FALSE);
-}
-
-static void init_request(struct request *request, FILE_OBJECT *file, UCHAR major)
-{
-    memset(request, 0, sizeof(*request));
-    request->irp.Type = 6;
-    request->irp.Size = sizeof(IRP) + sizeof(IO_STACK_LOCATION);
-    request->irp.StackCount = 1;
-    request->irp.CurrentLocation = 1;
-    request->irp.RequestorMode = UserMode;
-    request->irp.Tail.Thread = thread_current();
-    request->irp.Tail.CurrentStackLocation = &request->location;
-    request->irp.Tail.OriginalFileObject = file;
-    request->location.MajorFunction = major;
-    request->location.DeviceObject = file->DeviceObject;
-    request->location.FileObject = file;
-    KeInitializeEvent(&request->done, NotificationEvent, FALSE);
-}
-
-/* Calls the driver and waits for completion. Checks what a dispatch routine must keep to. */
-static NTSTATUS send_request(struct request *request)
-{
-    PDEVICE_OBJECT device = request->location.DeviceObject;
-    UCHAR major = request->location.MajorFunction;
-    bool enabled;
-    NTSTATUS status = device->DriverObject->MajorFunction[major](device, &request->irp);
-
-    enabled = read_flags() & FLAG_IF;
-    if (irql_current() != PASSIVE_LEVEL || !enabled) {
-        violation("major function %02x returned at IRQL %u, interrupts %s", major, irql_current(),
-                  enabled ? "on" : "off");
-        irql_set(PASSIVE_LEVEL);
-        sti();
-    }
-    if (status == STATUS_PENDING) {
-        KeWaitForSingleObject(&request->done, Executive, KernelMode, FALSE, NULL);
-    } else if (!request->completions) {
-        violation("major function %02x returned %08x and completed nothing", major, (ULONG)status);
-        return status;
-    } else if (status != request->irp.IoStatus.Status) {
-        violation("major function %02x returned %08x but completed with %08x", major, (ULONG)status,
-                  (ULONG)request->irp.IoStatus.Status);
-    }
-    return request->irp.IoStatus.Status;
-}
-
 static NTSTATUS send_simple(FILE_OBJECT *file, UCHAR major)
 {
     struct request request;
 
-    init_request(&request, file, major);
-    return send_request(&request);
+    request_init(&request, file->DeviceObject, file, major);
+    return request_send(&request);
 }
 
 NTSTATUS user_open(const char *name, HANDLE *handle)
@@ -418,6 +398,8 @@ void io_close_file(void *body)
     NTSTATUS status;
 
     send_simple(file, IRP_MJ_CLEANUP);
+    if (unfinished(file))
+        violation("%u requests still wait after IRP_MJ_CLEANUP", unfinished(file));
     status = send_simple(file, IRP_MJ_CLOSE);
     if (!NT_SUCCESS(status))
         violation("IRP_MJ_CLOSE failed with %08x", (ULONG)status);
@@ -442,65 +424,175 @@ static bool is_user_memory(const void *pointer, ULONG size)
     return size == 0 || (at >= USER_LOWEST && at < USER_HIGHEST && size <= USER_HIGHEST - at);
 }
 
-/* Buffered: one system buffer as long as the longer side; Information bytes are copied back. */
-static NTSTATUS send_buffered(struct request *request, const void *in, ULONG in_size, void *out,
-                              ULONG out_size)
-{
-    ULONG size = in_size > out_size ? in_size : out_size;
-    void *buffer = NULL;
-    NTSTATUS status;
+/* Device control requests. */
 
-    if (!is_user_memory(in, in_size) || !is_user_memory(out, out_size))
+struct user_request {
+    bool used; /* of the table */
+    bool sent;
+    bool pending;
+    struct request request;
+    struct process *process;
+    NTSTATUS status;
+    void *buffer, *out; /* buffered: one system buffer as long as the longer side */
+    ULONG out_size;
+};
+
+static struct user_request asynchronous[REQUESTS];
+
+static unsigned unfinished(const FILE_OBJECT *file)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        const struct request *request = &asynchronous[i].request;
+
+        count += asynchronous[i].used && asynchronous[i].pending && !request->completions &&
+                 request->irp.Tail.OriginalFileObject == file;
+    }
+    return count;
+}
+
+static NTSTATUS prepare_buffer(struct user_request *user, const void *in, ULONG in_size)
+{
+    ULONG size = in_size > user->out_size ? in_size : user->out_size;
+
+    if (!is_user_memory(in, in_size) || !is_user_memory(user->out, user->out_size))
         return STATUS_ACCESS_VIOLATION;
     if (size) {
-        buffer = pool_allocate(size, POOL_OWN_TAG, NULL);
-        if (!buffer)
+        user->buffer = pool_allocate(size, POOL_OWN_TAG, NULL);
+        if (!user->buffer)
             return STATUS_INSUFFICIENT_RESOURCES;
-        memcpy(buffer, in, in_size);
+        memcpy(user->buffer, in, in_size);
     }
-    request->irp.AssociatedIrp.SystemBuffer = buffer;
-    request->irp.UserBuffer = out;
-    status = send_request(request);
-    if (request->irp.IoStatus.Information > out_size) {
-        violation("device control %08x: %lu bytes of information for a buffer of %u",
-                  request->location.Parameters.DeviceIoControl.IoControlCode,
-                  request->irp.IoStatus.Information, out_size);
-        request->irp.IoStatus.Information = out_size;
+    user->request.irp.AssociatedIrp.SystemBuffer = user->buffer;
+    return STATUS_SUCCESS;
+}
+
+static NTSTATUS prepare(struct user_request *user, HANDLE handle, ULONG code, const void *in,
+                        ULONG in_size)
+{
+    FILE_OBJECT *file = handle_body(&process_current()->handles, handle);
+    IO_STACK_LOCATION *location;
+
+    if (!file)
+        return STATUS_INVALID_HANDLE;
+    location = request_init(&user->request, file->DeviceObject, file, IRP_MJ_DEVICE_CONTROL);
+    location->Parameters.DeviceIoControl.IoControlCode = code;
+    location->Parameters.DeviceIoControl.InputBufferLength = in_size;
+    location->Parameters.DeviceIoControl.OutputBufferLength = user->out_size;
+    user->request.irp.UserBuffer = user->out;
+    if ((code & 3) == METHOD_BUFFERED)
+        return prepare_buffer(user, in, in_size);
+    /* METHOD_NEITHER: the driver gets the caller's pointers; direct I/O would need MDLs. */
+    location->Parameters.DeviceIoControl.Type3InputBuffer = (PVOID)in;
+    return (code & 3) == METHOD_NEITHER ? STATUS_SUCCESS : STATUS_NOT_SUPPORTED;
+}
+
+static void begin(struct user_request *user, HANDLE handle, ULONG code, const void *in,
+                  ULONG in_size, void *out, ULONG out_size)
+{
+    user->process = process_current();
+    user->out = out;
+    user->out_size = out_size;
+    user->status = prepare(user, handle, code, in, in_size);
+    if (!NT_SUCCESS(user->status))
+        return;
+    user->sent = true;
+    user->status = request_call(&user->request);
+    user->pending = user->status == STATUS_PENDING;
+}
+
+/* Information bytes are copied back; an error copies nothing, a warning does. */
+static void copy_back(struct user_request *user)
+{
+    IO_STATUS_BLOCK *result = &user->request.irp.IoStatus;
+
+    if (result->Information > user->out_size) {
+        violation("device control: %lu bytes of information for a buffer of %u",
+                  result->Information, user->out_size);
+        result->Information = user->out_size;
     }
-    if ((ULONG)status >> 30 != 3) /* an error copies nothing, a warning does */
-        memcpy(out, buffer, request->irp.IoStatus.Information);
-    if (buffer)
-        pool_free(buffer, POOL_OWN_TAG);
-    return status;
+    if ((ULONG)user->status >> 30 != 3)
+        memcpy(user->out, user->buffer, result->Information);
+}
+
+static NTSTATUS end(struct user_request *user, ULONG *returned)
+{
+    *returned = 0;
+    if (user->sent) {
+        user->status = request_wait(&user->request, user->status);
+        if (user->buffer)
+            copy_back(user);
+        *returned = (ULONG)user->request.irp.IoStatus.Information;
+    }
+    if (user->buffer)
+        pool_free(user->buffer, POOL_OWN_TAG);
+    return user->status;
 }
 
 NTSTATUS user_ioctl(HANDLE handle, ULONG code, const void *in, ULONG in_size, void *out,
                     ULONG out_size, ULONG *returned)
 {
-    FILE_OBJECT *file = handle_body(&process_current()->handles, handle);
-    struct request request;
-    NTSTATUS status;
+    struct user_request user = {0};
 
-    *returned = 0;
-    if (!file)
-        return STATUS_INVALID_HANDLE;
-    init_request(&request, file, IRP_MJ_DEVICE_CONTROL);
-    request.location.Parameters.DeviceIoControl.IoControlCode = code;
-    request.location.Parameters.DeviceIoControl.InputBufferLength = in_size;
-    request.location.Parameters.DeviceIoControl.OutputBufferLength = out_size;
-    switch (code & 3) {
-    case METHOD_BUFFERED:
-        status = send_buffered(&request, in, in_size, out, out_size);
-        break;
-    case METHOD_NEITHER: /* the driver gets the caller's pointers as they are */
-        request.location.Parameters.DeviceIoControl.Type3InputBuffer = (PVOID)in;
-        request.irp.UserBuffer = out;
-        status = send_request(&request);
-        break;
-    default: /* direct I/O would need memory descriptor lists */
-        status = STATUS_NOT_SUPPORTED;
-        break;
+    begin(&user, handle, code, in, in_size, out, out_size);
+    return end(&user, returned);
+}
+
+struct user_request *user_ioctl_begin(HANDLE handle, ULONG code, const void *in, ULONG in_size,
+                                      void *out, ULONG out_size)
+{
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        struct user_request *user = &asynchronous[i];
+
+        if (__atomic_exchange_n(&user->used, true, __ATOMIC_ACQUIRE))
+            continue;
+        memset((uint8_t *)user + offsetof(struct user_request, sent), 0,
+               sizeof(*user) - offsetof(struct user_request, sent));
+        begin(user, handle, code, in, in_size, out, out_size);
+        return user;
     }
-    *returned = (ULONG)request.irp.IoStatus.Information;
+    panic("too many requests");
+}
+
+bool user_ioctl_done(const struct user_request *user)
+{
+    return !user->pending || user->request.completions;
+}
+
+bool user_ioctl_wait(struct user_request *user, unsigned milliseconds)
+{
+    LARGE_INTEGER timeout = {.QuadPart = -10000 * (LONGLONG)milliseconds};
+
+    if (user->pending)
+        KeWaitForSingleObject(&user->request.done, Executive, KernelMode, FALSE, &timeout);
+    return user_ioctl_done(user);
+}
+
+void user_ioctl_cancel(struct user_request *user)
+{
+    if (!user_ioctl_done(user))
+        request_cancel(&user->request);
+}
+
+NTSTATUS user_ioctl_end(struct user_request *user, ULONG *returned)
+{
+    NTSTATUS status = end(user, returned);
+
+    __atomic_store_n(&user->used, false, __ATOMIC_RELEASE);
     return status;
+}
+
+void io_cancel_process(const struct process *process)
+{
+    ULONG returned;
+
+    for (unsigned i = 0; i < REQUESTS; i++) {
+        struct user_request *user = &asynchronous[i];
+
+        if (!user->used || user->process != process)
+            continue;
+        user_ioctl_cancel(user);
+        user_ioctl_end(user, &returned);
+    }
 }

@@ -10,6 +10,7 @@ struct driver {
     bool used;
     struct image *image;
     DRIVER_OBJECT object;
+    DRIVER_EXTENSION extension;
 };
 
 /**
@@ -43,6 +44,30 @@ NTSTATUS user_close(HANDLE handle);
  */
 NTSTATUS user_ioctl(HANDLE handle, ULONG code, const void *in, ULONG in_size, void *out,
                     ULONG out_size, ULONG *returned);
+
+/* The same without waiting for its end. Each request that is begun must be ended. */
+struct user_request;
+
+struct user_request *user_ioctl_begin(HANDLE handle, ULONG code, const void *in, ULONG in_size,
+                                      void *out, ULONG out_size);
+bool user_ioctl_done(const struct user_request *user);
+
+/** Waits for the end at most so long; whether it has come. */
+bool user_ioctl_wait(struct user_request *user, unsigned milliseconds);
+
+/** Asks the driver to give the request up, as CancelIoEx does. */
+void user_ioctl_cancel(struct user_request *user);
+
+/** Waits for the end, and takes the result and the output. */
+NTSTATUS user_ioctl_end(struct user_request *user, ULONG *returned);
+
+struct process;
+
+/** A process dies: its requests are cancelled. */
+void io_cancel_process(const struct process *process);
+
+/** The highest device object of a stack. */
+PDEVICE_OBJECT io_top_of_stack(PDEVICE_OBJECT device);
 
 /** The last handle of a file object is closed: CLEANUP, CLOSE, and its reference is dropped. */
 void io_close_file(void *file);

@@ -47,6 +47,7 @@ struct process *process_create(void)
 
 void process_exit(struct process *process)
 {
+    io_cancel_process(process);
     for (unsigned i = 0; i < HANDLES; i++) {
         void *body = __atomic_exchange_n(&process->handles.bodies[i], NULL, __ATOMIC_ACQ_REL);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The run-time library, DbgPrint and the rest that needs no state. */
 #include "check.h"
+#include "image.h"
 #include "libc.h"
 #include "multiboot.h"
 #include "ntmore.h"
@@ -56,18 +57,54 @@ NTSTATUS NTAPI RtlGetVersion(PRTL_OSVERSIONINFOW VersionInformation)
     return STATUS_SUCCESS;
 }
 
+/* The first 4 GiB are identity-mapped; what drivers have asked for is kept to see what they leave.
+ */
+#define MAPPINGS 16
+static struct {
+    PVOID at;
+    SIZE_T length;
+    const struct image *owner;
+} mappings[MAPPINGS];
+
 PVOID NTAPI MmMapIoSpace(PHYSICAL_ADDRESS PhysicalAddress, SIZE_T NumberOfBytes, ULONG CacheType)
 {
     (void)CacheType;
-    if (PhysicalAddress < 0 || (uint64_t)PhysicalAddress + NumberOfBytes > UINT64_C(1) << 32)
+    if (PhysicalAddress <= 0 || !NumberOfBytes ||
+        (uint64_t)PhysicalAddress + NumberOfBytes > UINT64_C(1) << 32)
         return NULL;
-    return (PVOID)PhysicalAddress; /* the first 4 GiB are identity-mapped */
+    for (unsigned i = 0; i < MAPPINGS; i++) {
+        if (mappings[i].at)
+            continue;
+        mappings[i].at = (PVOID)PhysicalAddress;
+        mappings[i].length = NumberOfBytes;
+        mappings[i].owner = image_at((uint64_t)__builtin_return_address(0));
+        return mappings[i].at;
+    }
+    return NULL;
 }
 
 VOID NTAPI MmUnmapIoSpace(PVOID BaseAddress, SIZE_T NumberOfBytes)
 {
-    (void)BaseAddress;
-    (void)NumberOfBytes;
+    for (unsigned i = 0; i < MAPPINGS; i++) {
+        if (mappings[i].at != BaseAddress || mappings[i].length != NumberOfBytes)
+            continue;
+        mappings[i].at = NULL;
+        return;
+    }
+    violation("MmUnmapIoSpace: not mapped so");
+}
+
+unsigned memory_mappings(const struct image *owner)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < MAPPINGS; i++) {
+        if (!mappings[i].at || mappings[i].owner != owner)
+            continue;
+        mappings[i].at = NULL;
+        count++;
+    }
+    return count;
 }
 
 /* One argument of the driver's list; a double never comes (drivers use no floating point). */
