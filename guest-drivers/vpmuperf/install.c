@@ -124,17 +124,19 @@ static int create_service(SC_HANDLE manager, const WCHAR *program, const WCHAR *
     return 0;
 }
 
+/* A service that is still starting takes no stop yet. */
+static bool ask_to_stop(SC_HANDLE service, SERVICE_STATUS *status)
+{
+    return ControlService(service, SERVICE_CONTROL_STOP, status) ||
+           GetLastError() == ERROR_SERVICE_CANNOT_ACCEPT_CTRL;
+}
+
 static void stop_service(SC_HANDLE service)
 {
     SERVICE_STATUS status;
 
-    if (!ControlService(service, SERVICE_CONTROL_STOP, &status))
-        return; /* it does not run */
-    for (int i = 0; i < 50 && status.dwCurrentState != SERVICE_STOPPED; i++) {
+    for (int i = 0; i < 100 && ask_to_stop(service, &status); i++)
         Sleep(100);
-        if (!QueryServiceStatus(service, &status))
-            return;
-    }
 }
 
 static int delete_service(SC_HANDLE manager)

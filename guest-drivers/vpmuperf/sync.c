@@ -81,6 +81,7 @@ static int refuse(const struct perflib *perflib, struct publish_item *item, uint
 static int register_again(const struct perflib *perflib, struct publish_item *item, uint32_t error)
 {
     report_item(perflib, item, error, "its set is not registered, it is registered again");
+    item->error = 0; /* the same error again is another event */
     error = perflib->add_set(perflib->context, item->set);
     if (!error || error == SYNC_ALREADY_EXISTS)
         error = create(perflib, item);

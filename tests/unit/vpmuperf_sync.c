@@ -289,6 +289,7 @@ Test(vpmuperf_sync, create_not_found_after_registering_gives_up)
     fake.create_error = SYNC_NOT_FOUND;
     fake.failures = 2;
     cr_assert_eq(step(), -1);
+    cr_assert_eq(fake.reports, 2, "that it tries, and that it failed");
 }
 
 Test(vpmuperf_sync, create_invalid_parameter_gives_up)

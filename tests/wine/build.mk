@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The Windows programs under Wine; see tests/wine/run.
+
+SUITES += wine
+wine_PACKAGES := base drivers wine
+wine_NEEDS = programs-windows $(DRIVERS_OUT)/vpmuperf-double.exe $(DRIVERS_OUT)/routines.exe \
+	$(DRIVERS_OUT)/perflib-double.dll
+
+# vpmuperf whose calls of perflib go through tests/wine/double.c.
+exe_vpmuperf-double_SRC := $(vpmuperf_SRC) tests/wine/double.c
+exe_vpmuperf-double_LIBS := -ladvapi32
+exe_routines_SRC := guest-drivers/vpmuperf/counters.c tests/wine/routines.c
+exe_routines_LIBS := -ladvapi32
+$(foreach p,vpmuperf-double routines,$(eval $(call EXE_RULES,$(p))))
+
+# The consumer routines that Wine lacks, for vpmustat --perflib.
+perflib_double_SRC := tests/wine/perflib_double.c $(perflib_SRC)
+$(DRIVERS_OUT)/perflib-double.dll: $(perflib_double_SRC) $(wildcard guest-drivers/perflib/*.[hd]*) | setup-drivers
+	@mkdir -p $(@D)
+	$(call run,MINGW,$@) $(DRIVERS_CC) $(EXES_CFLAGS) -MF $(@D)/perflib-double.d -shared -static -s -o $@ $(perflib_double_SRC)
