@@ -26,15 +26,33 @@ uint32_t device_grant(const struct source_device *device, struct vpmu_grant *gra
     return ask(device, VPMU_IOCTL_GRANT, NULL, 0, grant, sizeof(*grant));
 }
 
-uint32_t device_read(const struct source_device *device, uint32_t processor,
-                     struct vpmu_reading *reading)
+/* Of one processor. */
+static uint32_t ask_of(const struct source_device *device, uint32_t code, uint32_t processor,
+                       void *out, uint32_t out_size)
 {
     struct vpmu_processor_request in = {
         .header = HEADER(vpmu_processor_request),
         .processor = processor,
     };
 
-    return ask(device, VPMU_IOCTL_READ, &in, sizeof(in), reading, sizeof(*reading));
+    return ask(device, code, &in, sizeof(in), out, out_size);
+}
+
+uint32_t device_read(const struct source_device *device, uint32_t processor,
+                     struct vpmu_reading *reading)
+{
+    return ask_of(device, VPMU_IOCTL_READ, processor, reading, sizeof(*reading));
+}
+
+uint32_t device_states(const struct source_device *device, uint32_t processor,
+                       struct vpmu_states *states)
+{
+    return ask_of(device, VPMU_IOCTL_STATES, processor, states, sizeof(*states));
+}
+
+uint32_t device_host(const struct source_device *device, struct vpmu_host *host)
+{
+    return ask(device, VPMU_IOCTL_HOST, NULL, 0, host, sizeof(*host));
 }
 
 uint32_t device_acquire(const struct source_device *device, uint64_t counters,

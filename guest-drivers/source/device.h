@@ -25,6 +25,9 @@ uint32_t device_event(const struct source_device *device, uint32_t event, struct
 uint32_t device_grant(const struct source_device *device, struct vpmu_grant *grant);
 uint32_t device_read(const struct source_device *device, uint32_t processor,
                      struct vpmu_reading *reading);
+uint32_t device_host(const struct source_device *device, struct vpmu_host *host);
+uint32_t device_states(const struct source_device *device, uint32_t processor,
+                       struct vpmu_states *states);
 uint32_t device_acquire(const struct source_device *device, uint64_t counters,
                         struct vpmu_grant *grant);
 uint32_t device_release(const struct source_device *device);

@@ -5,6 +5,10 @@
  * A reading's state is that of the counter, as VERIFY has found it, and VERIFY tries two events.
  * The event that is programmed may be another one, and denied. So a GP counter's 0 is no proof: it
  * is GRANTED until it has counted something.
+ *
+ * Where the VM has a status device, the host's word comes before that of VERIFY: the host sees the
+ * event, and what happens later. It looks now and then only, so that GRANTED of its may mean that
+ * it has not seen the counter run yet, and what it says of another event is old.
  */
 
 #include "device.h"
@@ -39,6 +43,36 @@ static struct source_record record_of(const struct vpmu_value *value)
     };
 }
 
+/* May the host's word be about what the counter counts now? Of a fixed counter it always is. */
+static bool same_event(const struct source_record *record, const struct vpmu_state *state)
+{
+    return record->counter >= VPMU_FIRST_FIXED ||
+           (uint16_t)record->config == (uint16_t)state->selector;
+}
+
+static void hear_host(struct source_record *record, const struct vpmu_state *state)
+{
+    if (state->state != VPMU_COUNTER_GRANTED && same_event(record, state))
+        record->state = state->state;
+    record->enabled_ns = state->enabled_ns;
+    record->backed_ns = state->backed_ns;
+}
+
+/* Without the device, or with a driver that does not know the request, nothing is heard. */
+static void hear_states(const struct source_device *device, struct source_processor *out)
+{
+    struct vpmu_states states;
+
+    if (device_states(device, out->processor, &states) || !(states.flags & VPMU_STATES_DEVICE))
+        return;
+    for (uint32_t i = 0; i < out->count; i++) {
+        for (uint32_t j = 0; j < states.count && j < VPMU_MAX_STATES; j++) {
+            if (states.states[j].counter == out->records[i].counter)
+                hear_host(&out->records[i], &states.states[j]);
+        }
+    }
+}
+
 static int read_processor(struct source *source, uint32_t processor, struct source_processor *out)
 {
     struct vpmu_reading reading;
@@ -53,6 +87,7 @@ static int read_processor(struct source *source, uint32_t processor, struct sour
     for (uint32_t i = 0; i < reading.count; i++)
         out->records[i] = record_of(&reading.values[i]);
     out->count = reading.count;
+    hear_states(&driver_of(source)->device, out);
     return 0;
 }
 
@@ -61,13 +96,25 @@ static int tally_processors(struct source *source, struct source_facts *facts)
     struct source_tally tally = {0};
 
     for (uint32_t i = 0; i < facts->processors; i++) {
-        struct source_processor processor = {0};
+        struct source_processor processor = {.processor = i};
         if (read_processor(source, i, &processor) < 0)
             return -1;
         source_tally(&tally, &processor);
     }
     source_tally_end(&tally, facts);
     return 0;
+}
+
+static void hear_facts(const struct source_device *device, struct source_facts *facts)
+{
+    struct vpmu_host host;
+
+    if (device_host(device, &host) || !(host.flags & VPMU_HOST_DEVICE))
+        return;
+    facts->granted = host.granted_gp + source_members(host.granted_fixed);
+    facts->revocations = host.revocations;
+    facts->host = host.source;
+    facts->event_class = host.event_class;
 }
 
 static int look(struct source *source, struct source_facts *facts)
@@ -84,6 +131,7 @@ static int look(struct source *source, struct source_facts *facts)
     facts->shape = (uint64_t)info.gp_counters + info.fixed_counters;
     facts->gp_width = info.gp_width;
     facts->fixed_width = info.fixed_width;
+    hear_facts(&driver_of(source)->device, facts);
     return info.held ? tally_processors(source, facts) : 0;
 }
 

@@ -12,12 +12,22 @@ static struct source_driver driver_source;
 static struct source_processor processor;
 static struct source_facts facts;
 
+/* What a status device says; without the flag the driver answers. */
+static struct vpmu_host host;
+static struct vpmu_states states;
+
 static uint32_t request(void *context, uint32_t code, const void *in, uint32_t in_size, void *out,
                         uint32_t out_size)
 {
     uint32_t written;
 
-    return (uint32_t)fake_request(context, code, in, in_size, out, out_size, &written);
+    if (code == VPMU_IOCTL_HOST && host.flags)
+        memcpy(out, &host, sizeof(host));
+    else if (code == VPMU_IOCTL_STATES && states.flags)
+        memcpy(out, &states, sizeof(states));
+    else
+        return (uint32_t)fake_request(context, code, in, in_size, out, out_size, &written);
+    return 0;
 }
 
 static struct source *open_as(const char *client, struct source_driver *storage)
@@ -164,4 +174,77 @@ Test(source_driver, a_refusal_has_its_status_in_words)
     cr_assert_eq(source_read(source, FAKE_PROCESSORS, &processor), 0, "nothing is held");
     source_close(source);
     cr_assert_eq(fake_live(), 0);
+}
+
+/* ---- With a status device ---- */
+
+static const struct {
+    uint32_t counter, state;
+    uint64_t selector;
+    uint32_t want; /* of counter 0, which counts branches and has counted 5 of them */
+} words[] = {
+    {0, VPMU_COUNTER_STARVED, 0x4300c4, VPMU_COUNTER_STARVED},
+    {0, VPMU_COUNTER_FILTERED, 0x4300c4, VPMU_COUNTER_FILTERED},
+    {0, VPMU_COUNTER_REVOKED, 0x4300c4, VPMU_COUNTER_REVOKED},
+    {0, VPMU_COUNTER_GRANTED, 0x4300c4, VPMU_COUNTER_BACKED}, /* it has not looked since */
+    {0, VPMU_COUNTER_STARVED, 0x4300c5, VPMU_COUNTER_BACKED}, /* of another event */
+    {1, VPMU_COUNTER_STARVED, 0x4300c4, VPMU_COUNTER_BACKED}, /* of another counter */
+};
+
+Test(source_driver, the_host_comes_before_verify)
+{
+    struct source *source = open_as(&me, &driver_source);
+    const struct source_record *record;
+    uint32_t placed;
+
+    fake_intel(2, 4, 3);
+    cr_assert_eq(source_take(source, EVENT(BRANCHES), BOTH, &placed), 0);
+    fake_count(0, 5);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        states = (struct vpmu_states){.flags = VPMU_STATES_DEVICE, .count = 1};
+        states.states[0] = (struct vpmu_state){.counter = words[i].counter,
+                                               .state = words[i].state,
+                                               .selector = words[i].selector,
+                                               .enabled_ns = 100,
+                                               .backed_ns = 30};
+        record = read_event(source, 0, VPMU_EVENT_BRANCHES);
+        cr_assert_eq(record->state, words[i].want, "row %zu: %u", i, record->state);
+        cr_assert_eq(source_backed_per_mille(record), words[i].counter ? SOURCE_NOT_KNOWN : 300);
+    }
+    source_close(source);
+}
+
+Test(source_driver, the_host_proves_a_zero)
+{
+    struct source *source = open_as(&me, &driver_source);
+    const struct source_record *record;
+    uint32_t placed;
+
+    fake_intel(2, 4, 3);
+    states = (struct vpmu_states){.flags = VPMU_STATES_DEVICE, .count = 1};
+    states.states[0] = (struct vpmu_state){.state = VPMU_COUNTER_BACKED, .selector = 0x43412e};
+    cr_assert_eq(source_take(source, EVENT(LLC_MISSES), BOTH, &placed), 0);
+    record = read_event(source, 0, VPMU_EVENT_LLC_MISSES);
+    cr_assert_eq(record->value, 0);
+    cr_assert(source_has_value(record), "a 0 that is one");
+    source_close(source);
+}
+
+Test(source_driver, facts_of_the_host)
+{
+    struct source *source = open_as(&me, &driver_source);
+
+    fake_intel(2, 4, 3);
+    host = (struct vpmu_host){.flags = VPMU_HOST_DEVICE,
+                              .granted_gp = 3,
+                              .granted_fixed = 5,
+                              .revocations = 2,
+                              .source = 2,
+                              .event_class = VPMU_EVENTS_STANDARD};
+    cr_assert_eq(source_look(source, &facts), 0);
+    cr_assert_eq(facts.granted, 5);
+    cr_assert_eq(facts.revocations, 2);
+    cr_assert_str_eq(source_host_name(facts.host), "kvm");
+    cr_assert_str_eq(source_class_name(facts.event_class), "standard");
+    source_close(source);
 }
