@@ -348,6 +348,39 @@ vpmu_status vpmu_admission_revoke(struct vpmu_admission *admission, vpmu_lease l
     return VPMU_STATUS_SUCCESS;
 }
 
+static void tally_all(struct vpmu_admission *admission, bool more)
+{
+    for (uint32_t slot = admission->ages.first; slot != NIL;
+         slot = admission->leases[slot].ages.next)
+        adm_tally_change(admission, slot, more);
+}
+
+/* A word of a set, without processors that there are not. */
+static uint64_t online_word(const struct vpmu_admission *admission, const uint64_t *set,
+                            uint32_t words, uint32_t word)
+{
+    uint32_t rest = admission->processor_count % GROUP_SIZE;
+    uint64_t value = word < words ? set[word] : 0;
+
+    return rest && word == admission->words - 1 ? value & (BIT(rest) - 1) : value;
+}
+
+bool vpmu_admission_set_online(struct vpmu_admission *admission, const uint64_t *online,
+                               uint32_t words)
+{
+    bool same = true;
+
+    for (uint32_t w = 0; w < admission->words; w++)
+        same = same && admission->online[w] == online_word(admission, online, words, w);
+    if (same)
+        return false;
+    tally_all(admission, false);
+    for (uint32_t w = 0; w < admission->words; w++)
+        admission->online[w] = online_word(admission, online, words, w);
+    tally_all(admission, true);
+    return true;
+}
+
 /* ---- Questions ---- */
 
 /* The slot after that of lease; NIL at the end, or if lease is not live. */

@@ -193,6 +193,11 @@ vpmu_status books_revoke(struct books *books, struct entry *entry, struct vpmu_a
     return translate(answer);
 }
 
+bool books_set_online(struct books *books, const uint64_t *online, uint32_t words)
+{
+    return vpmu_admission_set_online(books->admission, online, words);
+}
+
 bool books_short(const struct books *books, const struct entry *entry, struct vpmu_answer *answer)
 {
     bool is_short = vpmu_admission_short(books->admission, entry->lease, answer);

@@ -94,6 +94,7 @@ struct entry *books_enter(struct books *books, uint64_t id, const struct entry_o
 void books_strike(struct books *books, struct entry *entry);
 
 /* As their namesakes in vpmu/admission.h. */
+bool books_set_online(struct books *books, const uint64_t *online, uint32_t words);
 vpmu_status books_resize(struct books *books, struct entry *entry, struct vpmu_amount need,
                          struct vpmu_answer *answer);
 vpmu_status books_revoke(struct books *books, struct entry *entry, struct vpmu_answer *answer);

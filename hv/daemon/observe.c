@@ -155,13 +155,31 @@ static bool compare(struct daemon *daemon, const struct vpmu_claim *claims, size
     return changed;
 }
 
+/* Processors go and come (CPU hotplug). True: one has. */
+static bool follow_online(struct daemon *daemon)
+{
+    uint64_t online[BOOKS_SET_WORDS] = {0};
+    uint32_t count = 0;
+
+    for (uint32_t p = 0; p < daemon->host.processor_count; p++) {
+        online[p / 64] |= (uint64_t)daemon->host.processors[p].online << p % 64;
+        count += daemon->host.processors[p].online;
+    }
+    if (!books_set_online(daemon->books, online, BOOKS_SET_WORDS))
+        return false;
+    log_event(LOG_NOTICE, "online", NUMBER("processors", count));
+    return true;
+}
+
 static void enter_observed(struct daemon *daemon, const struct vpmu_host_managed *managed)
 {
+    bool changed = follow_online(daemon);
     size_t count = vpmu_host_claims(&daemon->host, managed, NULL, 0);
     struct vpmu_claim *claims = g_new0(struct vpmu_claim, count + 1);
 
     vpmu_host_claims(&daemon->host, managed, claims, count);
-    if (compare(daemon, claims, count)) {
+    changed |= compare(daemon, claims, count);
+    if (changed) {
         requests_settle(daemon);
         requests_look_for_short(daemon);
     }

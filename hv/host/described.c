@@ -513,6 +513,15 @@ static int described_processors(void *context, struct vpmu_host *host,
     return 0;
 }
 
+/* Another description may have fewer processors: those that it lacks are offline. */
+static void described_online(void *context, struct vpmu_host *host)
+{
+    const struct vpmu_host *from = &((const struct described *)context)->host;
+
+    for (uint32_t p = 0; p < host->processor_count; p++)
+        host->processors[p].online = p < from->processor_count && from->processors[p].online;
+}
+
 static int described_observe(void *context, struct vpmu_host *host, struct vpmu_host_error *error)
 {
     const struct vpmu_host *from = &((const struct described *)context)->host;
@@ -565,6 +574,7 @@ static void described_free(void *context)
 
 static const struct host_source_ops described_ops = {
     .processors = described_processors,
+    .online = described_online,
     .observe = described_observe,
     .place = described_place,
     .placed = described_placed,

@@ -39,6 +39,9 @@ struct host_set {
 struct host_source_ops {
     /* Fills vendor, model, core types, processors and details of an empty snapshot. */
     int (*processors)(void *context, struct vpmu_host *host, struct vpmu_host_error *error);
+    /* Which processors of a snapshot are online now; if that cannot be seen they stay as they are.
+     */
+    void (*online)(void *context, struct vpmu_host *host);
     /* Fills facts, holders and VMs of a snapshot that has its processors and none of these. */
     int (*observe)(void *context, struct vpmu_host *host, struct vpmu_host_error *error);
     /*

@@ -146,6 +146,22 @@ static void read_siblings(const char *root, struct vpmu_host *host)
     }
 }
 
+static void mark_online(struct vpmu_host *host, const struct host_set *online)
+{
+    for (uint32_t p = 0; p < host->processor_count; p++)
+        host->processors[p].online = host_set_has(online->words, HOST_SET_WORDS, p);
+}
+
+static const char online_path[] = "/sys/devices/system/cpu/online";
+
+static void real_online(void *context, struct vpmu_host *host)
+{
+    struct host_set online;
+
+    if (!read_list(((const struct real *)context)->root, online_path, &online))
+        mark_online(host, &online);
+}
+
 static int real_processors(void *context, struct vpmu_host *host, struct vpmu_host_error *error)
 {
     const struct real *real = context;
@@ -153,15 +169,14 @@ static int real_processors(void *context, struct vpmu_host *host, struct vpmu_ho
     struct host_set present, online;
 
     if (read_list(real->root, "/sys/devices/system/cpu/present", &present) ||
-        read_list(real->root, "/sys/devices/system/cpu/online", &online))
+        read_list(real->root, online_path, &online))
         return host_fail(error,
                          "%s/sys/devices/system/cpu has no list of processors that can be "
                          "read (present, online)",
                          real->root);
     if (host_make_processors(host, host_set_count(&present), error))
         return -1;
-    for (uint32_t p = 0; p < host->processor_count; p++)
-        host->processors[p].online = host_set_has(online.words, HOST_SET_WORDS, p);
+    mark_online(host, &online);
     find_core_types(real->root, host);
     assign_core_types(real->root, host);
     read_capacities(machine, host);
@@ -367,6 +382,7 @@ static void real_placed(void *context)
 
 static const struct host_source_ops real_ops = {
     .processors = real_processors,
+    .online = real_online,
     .observe = real_observe,
     .place = real_place,
     .placed = real_placed,

@@ -221,6 +221,7 @@ static int copy_measured(const struct vpmu_host *from, struct vpmu_host *to)
 int vpmu_host_refresh(struct vpmu_host_source *source, struct vpmu_host *host,
                       struct vpmu_host_error *error)
 {
+    source->ops->online(source->context, host);
     struct vpmu_host fresh = *host;
 
     forget_observed(&fresh);

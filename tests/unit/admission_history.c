@@ -318,8 +318,22 @@ static bool resize(struct history *history)
     return same_answer(history, &got, &wanted);
 }
 
+/* Processors go and come; most of them are there. */
+static bool set_online(struct history *history)
+{
+    struct source *source = history->source;
+    uint64_t set[2] = {UINT64_MAX << 8 | byte(source) | byte(source), byte(source) | byte(source)};
+    uint32_t words = 1 + pick(source, 2);
+
+    SAME(vpmu_admission_set_online(history->admission, set, words),
+         naive_set_online(&history->naive, set, words), "whether what is online has changed");
+    return true;
+}
+
 static bool operate(struct history *history)
 {
+    if (seldom(history->source))
+        return set_online(history);
     uint32_t kind = pick(history->source, 16);
 
     if (kind < 7)

@@ -78,7 +78,7 @@ const char *naive_broken(const struct naive *naive)
 {
     for (uint32_t p = 0; p < naive->processor_count; p++) {
         unsigned gp = 0, fixed = 0, vm_gp = 0;
-        bool observed = false;
+        bool observed = naive->came_online;
 
         for (uint32_t i = 0; i < naive->lease_count; i++) {
             const struct naive_lease *lease = &naive->leases[i];
@@ -269,6 +269,7 @@ static bool read_claim(const struct naive *naive, const struct vpmu_claim *claim
             lease->on[p] = naive->processors[p].online;
         somewhere |= lease_on(naive, lease, p);
     }
+    lease->everywhere = !claim->processors;
     lease->is_vm = claim->binding == VPMU_BOUND_VCPU;
     lease->yields = claim->flags & VPMU_CLAIM_YIELDS;
     lease->excludes_guests = claim->flags & VPMU_CLAIM_EXCLUDES_GUESTS;
@@ -366,6 +367,26 @@ void naive_release(struct naive *naive, vpmu_lease handle, struct vpmu_answer *a
     naive->lease_count--;
     memmove(lease, lease + 1,
             (size_t)(&naive->leases[naive->lease_count] - lease) * sizeof(*lease));
+    naive->came_online = naive->came_online && naive->lease_count;
+}
+
+bool naive_set_online(struct naive *naive, const uint64_t *online, uint32_t words)
+{
+    bool changed = false;
+
+    for (uint32_t p = 0; p < naive->processor_count; p++) {
+        bool is_online = p / 64 < words && online[p / 64] >> p % 64 & 1;
+
+        if (is_online == naive->processors[p].online)
+            continue;
+        changed = true;
+        naive->came_online |= is_online && naive->lease_count;
+        naive->processors[p].online = is_online;
+        for (uint32_t i = 0; i < naive->lease_count; i++)
+            if (naive->leases[i].everywhere)
+                naive->leases[i].on[p] = is_online;
+    }
+    return changed;
 }
 
 void naive_resize(struct naive *naive, vpmu_lease handle, struct vpmu_amount need,

@@ -13,6 +13,7 @@
 
 struct naive_lease {
     vpmu_lease handle;
+    bool everywhere; /* the claim named no set */
     bool is_vm, yields, excludes_guests, observed, revoked;
     bool on[NAIVE_PROCESSORS]; /* as in the claim */
     struct vpmu_amount asked, granted, beside;
@@ -24,6 +25,7 @@ struct naive {
     struct vpmu_host_processor processors[NAIVE_PROCESSORS];
     uint32_t processor_count;
     bool mediated;
+    bool came_online; /* a processor, since there were no leases: the rule was not asked there */
     uint32_t limit;
     struct naive_lease leases[NAIVE_LEASES];
     uint32_t lease_count;
@@ -36,6 +38,7 @@ void naive_release(struct naive *naive, vpmu_lease handle, struct vpmu_answer *a
 void naive_resize(struct naive *naive, vpmu_lease handle, struct vpmu_amount need,
                   struct vpmu_answer *answer);
 void naive_revoke(struct naive *naive, vpmu_lease handle, struct vpmu_answer *answer);
+bool naive_set_online(struct naive *naive, const uint64_t *online, uint32_t words);
 bool naive_short(struct naive *naive, vpmu_lease handle, struct vpmu_answer *answer);
 
 /* Fills handles with those that must be revoked for the claim; returns how many. */

@@ -176,6 +176,15 @@ vpmu_status vpmu_admission_revoke(struct vpmu_admission *admission, vpmu_lease l
 vpmu_lease vpmu_admission_yielding(const struct vpmu_admission *admission,
                                    const struct vpmu_claim *claim, vpmu_lease lease);
 
+/*
+ * Which processors are online from now on: a set as in a claim. Leases stay as they are; a claim
+ * for every online processor is one for these. Where a processor comes back that both a VM and
+ * CPU-wide leases were given, a VM may be short. False: nothing has changed. O(leases * their
+ * processors).
+ */
+bool vpmu_admission_set_online(struct vpmu_admission *admission, const uint64_t *online,
+                               uint32_t words);
+
 /* What a lease is. */
 struct vpmu_admission_lease {
     vpmu_lease lease;
@@ -201,8 +210,8 @@ vpmu_lease vpmu_admission_next(const struct vpmu_admission *admission, vpmu_leas
 
 /*
  * Whether a vCPU-bound lease no longer fits because of observed leases (or, mediated, because one
- * counts guests): true, and answer says where and who, as acquire would. A revoked lease is not
- * short. False: it fits, or is not a live vCPU-bound lease.
+ * counts guests), or of processors that have come online: true, and answer says where and who, as
+ * acquire would. A revoked lease is not short. False: it fits, or is not a live vCPU-bound lease.
  */
 bool vpmu_admission_short(const struct vpmu_admission *admission, vpmu_lease lease,
                           struct vpmu_answer *answer);

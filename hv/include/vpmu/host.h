@@ -162,8 +162,8 @@ int vpmu_host_read(struct vpmu_host_source *source, struct vpmu_host *host,
                    struct vpmu_host_error *error);
 
 /*
- * Takes the facts, holders and VMs of a snapshot anew; its processors and what was measured stay.
- * Same errors; on -1 it is as it was.
+ * Takes the facts, holders and VMs of a snapshot anew, and which of its processors are online;
+ * these and what was measured stay. Same errors; on -1 what it observes is as it was.
  */
 int vpmu_host_refresh(struct vpmu_host_source *source, struct vpmu_host *host,
                       struct vpmu_host_error *error);

@@ -131,6 +131,41 @@ def closed_connections(results):
             results.equal("room when they have gone", perf.acquire(8).gp, 8)
 
 
+def hotplug(results):
+    """Processors go and come back: those that are not there do not matter, leases for all are for these."""
+    def host(*ranges):
+        return machine(gp=8, processors=4) | {
+            "processors": [{"range": text, "online": online} for text, online in ranges]}
+
+    all_of_them, three = host(("0-3", True)), host(("0-2", True), ("3", False))
+
+    def become(machine_of):
+        daemon.describe(machine_of)
+        daemon.reload()
+
+    with Vpmud(all_of_them) as daemon, daemon.vm("web1") as vm, daemon.profiler("perf") as perf:
+        everywhere = vm.acquire(6)
+        refused(results, "a profiler beside the VM", lambda: perf.acquire(3, processors=[2, 3]), wire.INSUFFICIENT_RESOURCES,
+                "web1")
+        become(three)
+        results.equal("the VM has what is online", vm.status(everywhere.lease).processors, [0, 1, 2])
+        refused(results, "processors that all are offline", lambda: perf.acquire(1, processors=[3]),
+                wire.INVALID_PARAMETER)
+        lease = perf.acquire(2, processors=[2, 3]).lease
+        vm.release(everywhere.lease)
+        large = vm.acquire(8, processors=[0, 3])
+        vm.subscribe()
+        become(all_of_them)
+        notice = vm.notice()
+        results.equal("who no longer fits on a processor that is back is short", (notice.state, notice.processor),
+                      (wire.SHORT, 3))
+        results.check("because of whom", "perf" in notice.text, notice.text)
+        perf.release(lease)
+        become(host(("0-2", True)))
+        results.equal("a processor that is not described any more", vm.notice().state, wire.GRANTED)
+        results.equal("the VM keeps its lease", vm.status(large.lease).granted, (8, 0))
+
+
 def restart(results):
     """In good order: leases are held, renewed under their numbers, and nothing new comes between."""
     with Vpmud(machine(gp=8), daemon={"grace_ms": 3000}) as daemon:
@@ -290,5 +325,5 @@ def bad_state(results):
                 results.equal(f"{what}: it serves", vm.acquire(2).gp, 2)
 
 
-CASES = [reservation, reservation_is_durable, yielding, early_yield, revoke, closed_connections, restart,
+CASES = [reservation, reservation_is_durable, yielding, early_yield, revoke, closed_connections, hotplug, restart,
          not_renewed, killed_daemon, bad_state]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """vpmud on the real kernel: who was admitted counts, who was not is told, who did not ask is named."""
 
+import os
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
@@ -196,6 +197,28 @@ def not_measured(checks):
             arbiter.wait_for_log("event=measured")
 
 
+def hotplug(checks):
+    """A processor goes and comes back, while a VM counts on the other one."""
+    fresh()
+    switch = Path(f"/sys/devices/system/cpu/cpu{os.cpu_count() - 1}/online")
+    if not switch.exists():
+        raise Skipped("L1 has one processor")
+    with Arbiter(watch_ms=200) as arbiter, managed_vm(arbiter, "web1", VM) as (vm, grant, vcpu):
+        count = len(vm.status().processors)
+        with checks.check("a VM's lease follows the processors that are online, and it counts exactly"):
+            vcpu.loop(LOOP)
+            switch.write_text("0")
+            try:
+                eventually(lambda: len(vm.status().processors) == count - 1, "the processor is gone")
+                vcpu.loop(LOOP)
+            finally:
+                switch.write_text("1")
+            eventually(lambda: len(vm.status().processors) == count, "the processor is back")
+            vcpu.loop(LOOP)
+            equal("the VM's counters", vcpu.read()[:grant.gp], [3 * LOOP] * grant.gp)
+            equal("observed", arbiter.observed(), {})
+
+
 def observations(arbiter):
     return arbiter.scrape()["vpmud_observations_total"]
 
@@ -276,7 +299,7 @@ def mediated(checks):
 
 SCENARIOS = {
     f"vpmud-{function.__name__.replace('_', '-')}": function
-    for function in (under_leases, unmanaged, watched, not_measured, watchdog, barred, mediated)
+    for function in (under_leases, unmanaged, watched, not_measured, hotplug, watchdog, barred, mediated)
 }
 
 
