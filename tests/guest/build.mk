@@ -7,7 +7,7 @@ GUEST_CC ?= gcc
 
 GUEST_CFLAGS := -std=gnu11 -O2 -g -ffreestanding -fno-pic -fno-stack-protector -fcf-protection=none \
 	-fno-asynchronous-unwind-tables -fno-tree-loop-distribute-patterns -mno-red-zone \
-	-mgeneral-regs-only -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wconversion -Werror -I$(GUEST_SRC)/lib
+	-mgeneral-regs-only -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wconversion -Werror -I$(GUEST_SRC)/lib -Ihv/include
 GUEST_LDFLAGS := -nostdlib -static -no-pie -Wl,--build-id=none -Wl,-z,max-page-size=4096 \
 	-Wl,--no-warn-rwx-segments -Wl,-T,$(GUEST_SRC)/lib/image.lds
 

@@ -138,6 +138,13 @@ static inline uint8_t inb(uint16_t port)
     return value;
 }
 
+static inline uint32_t inl(uint16_t port)
+{
+    uint32_t value;
+    asm volatile("inl %1, %0" : "=a"(value) : "Nd"(port));
+    return value;
+}
+
 static inline uint64_t read_cr2(void)
 {
     uint64_t value;

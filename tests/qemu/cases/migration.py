@@ -12,13 +12,14 @@ from machine import (
     Broken,
     Machine,
     check_guest,
+    create_disk,
+    hmp_silent,
     make_live,
     migrate_in,
     migrate_out,
     object_of,
     wait_migration,
 )
-from results import Skipped
 
 GP8 = f"{ON},pmu-gp=8"
 V5 = f"{ON},pmu-version=5,pmu-gp=8,pmu-fixed=4"
@@ -181,31 +182,6 @@ def halted(results, _):
             results.equal("halted on", reference_cycles(guest.machine), before)
             guest.machine.end("halt")
             check_guest(results, "halt", guest.machine)
-
-
-def create_disk(machine, path):
-    """A node that takes snapshots."""
-
-    def create(job, options):
-        machine.qmp("blockdev-create", job_id=job, options=options)
-        machine.wait_event(
-            lambda event: event["event"] == "JOB_STATUS_CHANGE"
-            and event["data"] == {"status": "concluded", "id": job}
-        )
-        if "error" in machine.qmp("query-jobs")[0]:
-            raise Skipped("this QEMU makes no disk image that takes snapshots")
-        machine.qmp("job-dismiss", id=job)
-
-    create("file", {"driver": "file", "filename": path, "size": 0})
-    machine.qmp("blockdev-add", driver="file", filename=path, node_name="file")
-    create("image", {"driver": "qcow2", "file": "file", "size": 1 << 20})
-    machine.qmp("blockdev-add", driver="qcow2", file="file", node_name="disk")
-
-
-def hmp_silent(machine, line):
-    said = machine.hmp(line).strip()
-    if said:
-        raise Broken(f"{line}: {said}")
 
 
 def snapshots(results, seed):

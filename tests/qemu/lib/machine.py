@@ -11,6 +11,8 @@ import tempfile
 import threading
 import time
 
+from results import Skipped
+
 # When a QEMU that says nothing has hung. Nothing is expected within any shorter time.
 PATIENCE_S = int(os.environ.get("VPMU_PATIENCE_S", "120"))
 POLL_S = 0.02
@@ -319,3 +321,28 @@ def check_guest(results, what, machine):
     passed, failed = machine.finish()
     failed = failed or ([] if passed else ["it checked nothing"])
     results.check(f"{what}: the guest's {passed} checks", not failed, "; ".join(failed[:3]))
+
+
+def create_disk(machine, path):
+    """A node that takes snapshots."""
+
+    def create(job, options):
+        machine.qmp("blockdev-create", job_id=job, options=options)
+        machine.wait_event(
+            lambda event: event["event"] == "JOB_STATUS_CHANGE"
+            and event["data"] == {"status": "concluded", "id": job}
+        )
+        if "error" in machine.qmp("query-jobs")[0]:
+            raise Skipped("this QEMU makes no disk image that takes snapshots")
+        machine.qmp("job-dismiss", id=job)
+
+    create("file", {"driver": "file", "filename": path, "size": 0})
+    machine.qmp("blockdev-add", driver="file", filename=path, node_name="file")
+    create("image", {"driver": "qcow2", "file": "file", "size": 1 << 20})
+    machine.qmp("blockdev-add", driver="qcow2", file="file", node_name="disk")
+
+
+def hmp_silent(machine, line):
+    said = machine.hmp(line).strip()
+    if said:
+        raise Broken(f"{line}: {said}")

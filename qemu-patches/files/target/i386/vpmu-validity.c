@@ -340,8 +340,11 @@ void x86_vpmu_watch(X86CPU *cpu)
 
 void x86_vpmu_unwatch(X86CPU *cpu)
 {
-    g_free(cpu->vpmu_watch);
-    cpu->vpmu_watch = NULL;
+    if (cpu->vpmu_watch) {
+        g_free(cpu->vpmu_watch);
+        cpu->vpmu_watch = NULL;
+        notify(cpu, true);
+    }
 }
 
 /* For the status device */

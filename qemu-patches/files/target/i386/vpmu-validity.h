@@ -34,8 +34,8 @@ typedef struct X86VPMULook {
 } X86VPMULook;
 
 /*
- * Notified after each look at a vCPU, and for each vCPU when the host has
- * changed what it grants; data is an X86VPMULook.
+ * Notified after each look at a vCPU, for each vCPU when the host has changed
+ * what it grants, and when a vCPU is unplugged; data is an X86VPMULook.
  */
 void x86_vpmu_add_look_notifier(Notifier *notifier);
 
