@@ -45,7 +45,7 @@ static volatile bool stop;
 
 static volatile struct vpmu_status_page *page_of(unsigned vcpu)
 {
-    return (volatile void *)(device.pages + vcpu * VPMU_STATUS_PAGE_SIZE);
+    return (volatile void *)(device.pages + (size_t)vcpu * VPMU_STATUS_PAGE_SIZE);
 }
 
 /* docs/device.md has this loop. */
@@ -503,7 +503,7 @@ static void test_hostile(void)
         wait_look(i % cpu_count()); /* what the requests have changed is told */
     read_words(before);
     hammer(device.words, BAR_SIZE);
-    hammer(device.pages, device.registers->vcpus * VPMU_STATUS_PAGE_SIZE);
+    hammer(device.pages, (size_t)device.registers->vcpus * VPMU_STATUS_PAGE_SIZE);
     hammer((volatile void *)pci_bar(device.function, BAR_MSIX), BAR_SIZE);
     read_words(after);
     for (size_t i = 0; i < WORDS; i++)

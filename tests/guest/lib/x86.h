@@ -124,13 +124,6 @@ static inline void outl(uint16_t port, uint32_t value)
     asm volatile("outl %0, %1" : : "a"(value), "Nd"(port));
 }
 
-static inline uint32_t inl(uint16_t port)
-{
-    uint32_t value;
-    asm volatile("inl %1, %0" : "=a"(value) : "Nd"(port));
-    return value;
-}
-
 static inline uint8_t inb(uint16_t port)
 {
     uint8_t value;
