@@ -200,6 +200,7 @@ const struct scenario scenarios[] = {
     {"vpmu-failures", vpmu_failures},
     {"vpmu-source", vpmu_source},
     {"vpmu-source-off", vpmu_source_off},
+    {"vpmu-source-device", vpmu_source_device},
     {"clients", vpmu_clients},
     {"clients-amd", vpmu_clients_amd},
     {"demo", vpmu_demo},

@@ -29,6 +29,7 @@ void vpmu_requests(void);
 void vpmu_failures(void);
 void vpmu_source(void);
 void vpmu_source_off(void);
+void vpmu_source_device(void);
 void vpmu_clients(void);
 void vpmu_clients_amd(void);
 void vpmu_demo(void);

@@ -7,10 +7,12 @@
 #include "hal.h"
 #include "io.h"
 #include "libc.h"
+#include "pnp.h"
 #include "scenarios.h"
 #include "source/device.h"
 #include "thread.h"
 #include "user_work.h"
+#include "vpmu/status.h"
 #include "vpmu_user.h"
 
 #define ROUNDS 5000u
@@ -161,6 +163,72 @@ void vpmu_source(void)
     if (!scenario_load("vpmu.sys"))
         return;
     run_as_process(source_program, NULL);
+}
+
+/* ---- With a status device ---- */
+
+/* The device looks now and then. Work goes on until it has seen the counters run. */
+static bool host_has_looked(struct source *source)
+{
+    for (unsigned i = 0; i < 10000; i++) {
+        const struct source_record *record;
+        if (source_read(source, 0, &processor) < 0)
+            return false;
+        record = source_find(&processor, VPMU_EVENT_INSTRUCTIONS);
+        if (record && record->enabled_ns != SOURCE_NOT_KNOWN && record->enabled_ns)
+            return true;
+        thread_run_user(user_work, ROUNDS);
+    }
+    return false;
+}
+
+static void check_host_facts(struct source *source)
+{
+    struct source_facts facts;
+
+    check_equal((unsigned)source_look(source, &facts), 0, "source: look");
+    check_equal(facts.granted, hal_pmu.gp + hal_pmu.fixed, "source: granted counters");
+    check_equal(facts.host, VPMU_SOURCE_TCG, "source: what counts");
+    check_equal(facts.revocations, 0, "source: revocations");
+    check_equal(facts.event_class != SOURCE_NOT_KNOWN, 1, "source: the class is known");
+}
+
+static void source_device_program(void *argument)
+{
+    static struct source_driver storage;
+    struct source *source = open_source(&storage);
+    struct source_record record;
+    uint32_t placed;
+
+    (void)argument;
+    check_host_facts(source);
+    thread_set_affinity(1);
+    check_equal((unsigned)source_take(source, KNOWN, VPMU_COUNT_USER, &placed), 0, "source: take");
+    check_equal(host_has_looked(source), 1, "source: the host tells for how long it counts");
+    for (unsigned i = 0; i < ARRAY_SIZE(known); i++) {
+        record = read_event(source, 0, known[i].event);
+        check_equal(record.state, VPMU_COUNTER_BACKED, "source: event %u: the host's word",
+                    known[i].event);
+        check_equal(source_backed_per_mille(&record), 1000, "source: event %u: always backed",
+                    known[i].event);
+        check_equal(record.value % known[i].count, 0, "source: event %u: whole pieces of work",
+                    known[i].event);
+    }
+    source_close(source);
+}
+
+void vpmu_source_device(void)
+{
+    struct driver *driver = scenario_load("vpmu.sys");
+    PDEVICE_OBJECT physical = pnp_find(VPMU_STATUS_PCI_VENDOR, VPMU_STATUS_PCI_DEVICE);
+
+    check_equal(physical != NULL, 1, "source: the machine has a status device");
+    if (!driver || !physical)
+        return;
+    vpmu_status_is(pnp_add(driver, physical), STATUS_SUCCESS, "AddDevice");
+    vpmu_status_is(pnp_start(physical), STATUS_SUCCESS, "IRP_MN_START_DEVICE");
+    run_as_process(source_device_program, NULL);
+    pnp_remove(physical);
 }
 
 /* ---- Without a PMU ---- */
