@@ -123,11 +123,6 @@ bool pci_find(uint16_t vendor, uint16_t device, struct pci_function *function)
     return true;
 }
 
-bool pci_present(const struct pci_function *function, uint16_t vendor, uint16_t device)
-{
-    return read(function->address, REG_ID) == ((uint32_t)device << 16 | vendor);
-}
-
 void pci_enable(const struct pci_function *function, bool on)
 {
     set_command(function->address, COMMAND_MEMORY | COMMAND_MASTER, on);

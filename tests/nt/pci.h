@@ -22,9 +22,6 @@ struct pci_function {
 /** Finds a function by its ids, behind bridges too, with BARs as the firmware has set them. */
 bool pci_find(uint16_t vendor, uint16_t device, struct pci_function *function);
 
-/** Whether the function still answers to its address. */
-bool pci_present(const struct pci_function *function, uint16_t vendor, uint16_t device);
-
 /** Lets it decode memory and send messages, or neither. */
 void pci_enable(const struct pci_function *function, bool on);
 

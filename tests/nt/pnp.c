@@ -97,9 +97,15 @@ PDEVICE_OBJECT pnp_find(uint16_t vendor, uint16_t device)
     return make(physical);
 }
 
-PDEVICE_OBJECT pnp_made_up(struct pnp_memory registers, struct pnp_memory pages)
+PDEVICE_OBJECT pnp_made_up(struct pnp_memory registers, struct pnp_memory pages, unsigned messages)
 {
-    return make((struct physical){.memory = {registers, pages}, .memories = 2, .messages = 1});
+    return make(
+        (struct physical){.memory = {registers, pages}, .memories = 2, .messages = messages});
+}
+
+void pnp_pull_out(PDEVICE_OBJECT physical)
+{
+    pci_enable(&((struct physical *)physical->DeviceExtension)->function, false);
 }
 
 uint32_t pnp_requests_seen(PDEVICE_OBJECT physical)

@@ -13,8 +13,8 @@ struct pnp_memory {
 /** A physical device object for a PCI function; NULL if there is none with these ids. */
 PDEVICE_OBJECT pnp_find(uint16_t vendor, uint16_t device);
 
-/** One for a device that is two pieces of memory and a message that the caller sends. */
-PDEVICE_OBJECT pnp_made_up(struct pnp_memory registers, struct pnp_memory pages);
+/** One for a device that is two pieces of memory, and messages (0 or 1) that the caller sends. */
+PDEVICE_OBJECT pnp_made_up(struct pnp_memory registers, struct pnp_memory pages, unsigned messages);
 
 /** The IRPs that a device has been sent since it was made, as a mask of minor functions. */
 uint32_t pnp_requests_seen(PDEVICE_OBJECT physical);
@@ -36,6 +36,9 @@ void pnp_surprise(PDEVICE_OBJECT physical);
 
 /** Sends the message of a made-up device. False: nobody is connected to it. */
 bool pnp_interrupt(PDEVICE_OBJECT physical);
+
+/** A PCI device decodes no memory and sends nothing any more, as if it had been pulled out. */
+void pnp_pull_out(PDEVICE_OBJECT physical);
 
 /** Calls of interrupt service routines so far. */
 unsigned pnp_interrupts(void);

@@ -9,6 +9,7 @@
 #include "multiboot.h"
 #include "process.h"
 #include "profiling_test.h"
+#include "status_test.h"
 
 struct driver *scenario_load(const char *module)
 {
@@ -201,6 +202,11 @@ const struct scenario scenarios[] = {
     {"vpmu-source", vpmu_source},
     {"vpmu-source-off", vpmu_source_off},
     {"vpmu-source-device", vpmu_source_device},
+    {"status", status_device},
+    {"status-denied", status_denied},
+    {"status-surprise", status_surprise},
+    {"status-made-up", status_made_up},
+    {"status-none", status_none},
     {"clients", vpmu_clients},
     {"clients-amd", vpmu_clients_amd},
     {"demo", vpmu_demo},

@@ -5,7 +5,9 @@
 #include "io.h"
 #include "libc.h"
 #include "multiboot.h"
+#include "pnp.h"
 #include "scenarios.h"
+#include "status_test.h"
 #include "vpmu_user.h"
 
 /* ---- Scenario: every code, every length, bad pointers ---- */
@@ -78,6 +80,16 @@ static ULONG some_code(ULONG right)
     }
 }
 
+/* What waits for the status device is given up at once. */
+static NTSTATUS ask(HANDLE vpmu, ULONG code, ULONG in_size, ULONG out_size, ULONG *returned)
+{
+    struct user_request *request =
+        user_ioctl_begin(vpmu, code, in_buffer, in_size, out_buffer, out_size);
+
+    user_ioctl_cancel(request);
+    return user_ioctl_end(request, returned);
+}
+
 static unsigned one_random_request(HANDLE vpmu)
 {
     const struct request_kind *kind = &kinds[random_below(ARRAY_SIZE(kinds))];
@@ -85,8 +97,7 @@ static unsigned one_random_request(HANDLE vpmu)
     NTSTATUS status;
 
     fill_request(kind, random_below(8) != 0);
-    status = user_ioctl(vpmu, some_code(kind->code), in_buffer, some_size(kind->in_size),
-                        out_buffer, out_size, &returned);
+    status = ask(vpmu, some_code(kind->code), some_size(kind->in_size), out_size, &returned);
     if (returned > out_size || (!NT_SUCCESS(status) && returned))
         violation("vpmu: %u bytes of answer, status %08x", returned, (ULONG)status);
     return NT_SUCCESS(status);
@@ -103,11 +114,9 @@ static unsigned all_lengths(HANDLE vpmu)
 
             fill_request(&kinds[k], true);
             if (size != kinds[k].in_size)
-                wrong += NT_SUCCESS(user_ioctl(vpmu, kinds[k].code, in_buffer, size, out_buffer,
-                                               BUFFER, &returned));
+                wrong += NT_SUCCESS(ask(vpmu, kinds[k].code, size, BUFFER, &returned));
             if (size < kinds[k].out_size)
-                wrong += NT_SUCCESS(user_ioctl(vpmu, kinds[k].code, in_buffer, kinds[k].in_size,
-                                               out_buffer, size, &returned));
+                wrong += NT_SUCCESS(ask(vpmu, kinds[k].code, kinds[k].in_size, size, &returned));
         }
     }
     return wrong;
@@ -167,11 +176,15 @@ static void still_works(void *argument)
 void vpmu_requests(void)
 {
     struct driver *driver = scenario_load("vpmu.sys");
+    PDEVICE_OBJECT device;
 
     if (!driver)
         return;
+    device = status_bind(driver); /* where the machine has one */
     run_as_process(requests_program, NULL);
     check_equal(hal_leases(), 0, "vpmu: nothing is held after the death of the process");
+    if (device)
+        pnp_remove(device);
     run_as_process(still_works, NULL);
     driver_unload(driver);
 }

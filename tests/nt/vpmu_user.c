@@ -89,3 +89,29 @@ void run_as_process(void (*start)(void *), void *argument)
 {
     process_run(process_create(), start, argument, true);
 }
+
+NTSTATUS vpmu_host(HANDLE vpmu, struct vpmu_host *out)
+{
+    return vpmu_request(vpmu, VPMU_IOCTL_HOST, NULL, 0, out, sizeof(*out));
+}
+
+NTSTATUS vpmu_states(HANDLE vpmu, uint32_t processor, struct vpmu_states *out)
+{
+    struct vpmu_processor_request in = {HEADER(vpmu_processor_request), processor, 0};
+
+    return vpmu_request(vpmu, VPMU_IOCTL_STATES, &in, sizeof(in), out, sizeof(*out));
+}
+
+struct user_request *vpmu_wait(HANDLE vpmu, uint32_t changes, struct vpmu_host *out)
+{
+    struct vpmu_wait_request in = {HEADER(vpmu_wait_request), changes, 0};
+
+    return user_ioctl_begin(vpmu, VPMU_IOCTL_WAIT, &in, sizeof(in), out, sizeof(*out));
+}
+
+struct user_request *vpmu_resize(HANDLE vpmu, uint32_t gp, uint32_t fixed, struct vpmu_host *out)
+{
+    struct vpmu_resize_request in = {HEADER(vpmu_resize_request), gp, fixed};
+
+    return user_ioctl_begin(vpmu, VPMU_IOCTL_RESIZE, &in, sizeof(in), out, sizeof(*out));
+}

@@ -3,6 +3,7 @@
 #ifndef NT_VPMU_USER_H
 #define NT_VPMU_USER_H
 
+#include "io.h"
 #include "ntmore.h"
 #include "vpmu_ioctl.h"
 
@@ -37,5 +38,12 @@ NTSTATUS vpmu_read(HANDLE vpmu, uint32_t processor, struct vpmu_reading *reading
 /** flags: VPMU_VERIFY_... */
 NTSTATUS vpmu_verify(HANDLE vpmu, uint32_t processor, uint32_t flags,
                      struct vpmu_verification *out);
+
+NTSTATUS vpmu_host(HANDLE vpmu, struct vpmu_host *out);
+NTSTATUS vpmu_states(HANDLE vpmu, uint32_t processor, struct vpmu_states *out);
+
+/** Begins to wait for a change; *out is written at the end of the request. */
+struct user_request *vpmu_wait(HANDLE vpmu, uint32_t changes, struct vpmu_host *out);
+struct user_request *vpmu_resize(HANDLE vpmu, uint32_t gp, uint32_t fixed, struct vpmu_host *out);
 
 #endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef NT_STATUS_TEST_H
+#define NT_STATUS_TEST_H
+
+#include "io.h"
+
+/** Finds the machine's status device and starts the driver on it. NULL: there is none. */
+PDEVICE_OBJECT status_bind(struct driver *driver);
+
+/** Waits for the end of a request; false and a failed check if it does not come. */
+bool status_ends(struct user_request *request, NTSTATUS want, const char *what);
+
+/* Scenarios: a device of the machine's, and one that is made of memory. */
+void status_device(void);
+void status_denied(void);
+void status_surprise(void);
+void status_made_up(void);
+void status_none(void);
+
+#endif
