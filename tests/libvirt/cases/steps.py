@@ -4,7 +4,7 @@
 import re
 from pathlib import Path
 
-from host import BIN, DOMAIN, EMULATOR, Host
+from host import BIN, Host, domain_xml
 from life import HYPERV
 from vpmud import machine
 
@@ -44,9 +44,7 @@ def run(host, command):
 
 def ten_steps(results):
     with Host(machine(gp=8)) as host:
-        xml = DOMAIN.format(name="win", uuid="4dea22b3-1d52-d8f3-2516-782e98ab3fa0", features=HYPERV, metadata="",
-                            emulator=EMULATOR)
-        (host.folder / "shared" / "win.xml").write_text(xml)
+        (host.folder / "shared" / "win.xml").write_text(domain_xml("win", features=HYPERV))
         found = commands()
         results.check("there are some", len(found) >= 12, str(found))
         for command in found:

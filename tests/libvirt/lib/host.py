@@ -21,7 +21,7 @@ QEMU = os.environ["QEMU"]
 FOLDERS = {"etc": "/etc/libvirt", "lib": "/var/lib/libvirt", "log": "/var/log/libvirt", "cache": "/var/cache/libvirt",
            "vpmud": "/run/vpmud", "shared": "/run/shared"}
 EMULATOR = "/run/vpmu/qemu-system-x86_64"
-URI = "qemu:///system"
+COMMAND_S = 100  # libvirt asks a new QEMU what it can do, which takes its time in the lab
 POLICIES = {"policy root": {"uid": "root", "may": "vm, profiler, hook, observer, revoke"},
             "policy guests": {"gid": "kvm", "may": "vm"}}
 
@@ -32,14 +32,14 @@ cgroup_controllers = []
 remember_owner = 0
 """
 
-DOMAIN = """<domain type='qemu'>
+DOMAIN = """<domain type='{kind}'>
   <name>{name}</name>
   <uuid>{uuid}</uuid>
   <memory unit='MiB'>32</memory>
   <vcpu>1</vcpu>
   <os><type arch='x86_64' machine='pc'>hvm</type></os>
   <features><acpi/>{features}</features>{metadata}
-  <cpu mode='custom' match='exact' check='none'><model fallback='allow'>Nehalem</model></cpu>
+  {cpu}
   <devices>
     <emulator>{emulator}</emulator>
     <controller type='usb' model='none'/>
@@ -47,6 +47,17 @@ DOMAIN = """<domain type='qemu'>
   </devices>
 </domain>
 """
+
+
+# The processor of a domain, by its type.
+PROCESSORS = {"qemu": "<cpu mode='custom' match='exact' check='none'><model fallback='allow'>Nehalem</model></cpu>",
+              "kvm": "<cpu mode='host-passthrough' check='none' migratable='off'/>"}
+
+
+def domain_xml(name, kind="qemu", features="", metadata="", uuid=None):
+    """A small domain without a disk."""
+    return DOMAIN.format(kind=kind, name=name, uuid=uuid or uuids.uuid4(), features=features, metadata=metadata,
+                         cpu=PROCESSORS[kind], emulator=EMULATOR)
 
 
 class Refused(Exception):
@@ -60,9 +71,10 @@ def has_status_device():
 
 
 class Host:
-    """A context. `shared` is a folder that several hosts have in common, for migration."""
+    """A context. `shared` is a folder that several hosts have in common, for migration. `arbiter` makes the vpmud, by
+    default one of a described `machine`; `kind` is the type of its domains."""
 
-    def __init__(self, machine, name="a", shared=None):
+    def __init__(self, machine=None, name="a", shared=None, arbiter=Vpmud, kind="qemu"):
         self.temporary = tempfile.TemporaryDirectory(prefix="libvirt-")
         self.folder = Path(self.temporary.name)
         self.name = name
@@ -72,8 +84,9 @@ class Host:
         self.shared.chmod(0o777)
         (self.shared / name).mkdir()
         self.init = self.libvirtd = None
-        self.vpmud = Vpmud(machine, sections={"watch": {"interval_ms": 0}} | POLICIES, folder=self.folder / "vpmud",
-                           start=False)
+        self.kind = kind
+        self.vpmud = arbiter(machine, sections={"watch": {"interval_ms": 0}} | POLICIES, folder=self.folder / "vpmud",
+                             start=False)
 
     def __enter__(self):
         try:
@@ -112,7 +125,7 @@ class Host:
 mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p /run/vpmu /run/libvirt /run/lock
 touch {EMULATOR} /run/vpmu/kvm; mount --bind {QEMU} {EMULATOR}
-chmod 0 /run/vpmu/kvm; [ ! -e /dev/kvm ] || mount --bind /run/vpmu/kvm /dev/kvm
+chmod 0 /run/vpmu/kvm; [ ! -e /dev/kvm -o {self.kind} = kvm ] || mount --bind /run/vpmu/kvm /dev/kvm
 {binds}echo ready
 sleep infinity &
 wait $!"""
@@ -141,7 +154,7 @@ wait $!"""
         with open(self.folder / "log" / "libvirtd", "ab") as log:
             self.libvirtd = subprocess.Popen([*self.enter, "libvirtd"], stdout=log, stderr=log,
                                              stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + 3 * PATIENCE_S
         while self.run("virsh", "-c", self.uri, "list").returncode:
             if self.libvirtd.poll() is not None or time.monotonic() > end:
                 raise RuntimeError(f"libvirtd: {(self.folder / 'log' / 'libvirtd').read_text()[-600:]}")
@@ -163,7 +176,7 @@ wait $!"""
     uri = property(lambda self: f"qemu+unix:///system?socket=/run/shared/{self.name}/libvirt-sock")
 
     def run(self, *words, **more):
-        return subprocess.run([*self.enter, *map(str, words)], capture_output=True, text=True, timeout=40, check=False,
+        return subprocess.run([*self.enter, *map(str, words)], capture_output=True, text=True, timeout=COMMAND_S, check=False,
                               **more)
 
     def must(self, *words, **more):
@@ -189,8 +202,7 @@ wait $!"""
 
     def define(self, name, features="", metadata=""):
         """A small domain without a disk."""
-        self.virsh("define", "/dev/stdin", input=DOMAIN.format(name=name, uuid=uuids.uuid4(), features=features,
-                                                               metadata=metadata, emulator=EMULATOR))
+        self.virsh("define", "/dev/stdin", input=domain_xml(name, self.kind, features, metadata))
 
     def enable(self, name, *options):
         """Gives it counters; the status device where this QEMU has it."""
