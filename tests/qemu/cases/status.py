@@ -3,6 +3,7 @@
 
 import os
 import random
+import signal
 import tempfile
 
 from bus import (
@@ -17,8 +18,9 @@ from bus import (
     SUCCESS,
     Bus,
 )
-from machine import INTEL, ON, Broken, create_disk, hmp_silent, migrate_in, migrate_out, object_of
-from machine import run_image
+from lease import start_vpmud
+from machine import INTEL, ON, Broken, create_disk, hmp_silent, migrate_in, migrate_out, object_of, run_image
+from vpmud import eventually
 
 DEVICE = ("-device", "vpmu-status")
 GUESSES = 4000
@@ -211,6 +213,83 @@ def fuzz(results, seed):
             results.equal(f"page {vcpu}", got, (vcpu, vcpu, [(i, GRANTED) for i in indices]))
 
 
+class Silent:
+    """vpmud answers nothing in this context."""
+
+    def __init__(self, daemon):
+        self.process = daemon.process
+
+    def __enter__(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGCONT)
+
+
+def with_lease(folder, daemon, *more):
+    options = (*object_of(f"socket={daemon.socket},gp=4"), *more)
+    return Bus(folder, INTEL, cpus=2, options=options)
+
+
+def granted_to(bus):
+    registers = bus.registers_of_device()
+    return registers["granted_gp"], registers["granted_fixed"]
+
+
+def wait_answer(bus):
+    """The status of the request, as soon as it has one."""
+
+    def status():
+        return bus.registers_of_device()["request_status"]
+
+    bus.wait_until("the request is answered", lambda: status() != PENDING)
+    return status()
+
+
+def pending(results, _):
+    """While vpmud is silent the mailbox is shut; an answer of before a reset changes nothing."""
+    with tempfile.TemporaryDirectory() as folder, start_vpmud() as daemon:
+        with with_lease(folder, daemon) as bus:
+            bus.place()
+            with Silent(daemon):
+                results.equal("silent", bus.resize(2, 1), PENDING)
+                results.equal("asked while it is pending", bus.resize(3, 7), PENDING)
+                results.equal("the mailbox", bus.registers_of_device()["request_gp"], 2)
+                results.equal("granted meanwhile", granted_to(bus), (4, 7))
+            results.equal("the answer", wait_answer(bus), SUCCESS)
+            results.equal("granted", granted_to(bus), (2, 1))
+            with Silent(daemon):
+                results.equal("silent again", bus.resize(1, 0), PENDING)
+                bus.qmp("system_reset")
+                bus.place()
+                results.equal("reset", bus.registers_of_device()["request_status"], 0)
+            bus.wait_until("the shape is granted", lambda: granted_to(bus) == (4, 7))
+            results.equal("reset, still", bus.registers_of_device()["request_status"], 0)
+            with Silent(daemon):
+                results.equal("silent for ever", bus.resize(1, 0), PENDING)
+                daemon.kill()
+            results.check("vpmud is gone", wait_answer(bus) >> 30 == 3, "that is no error")
+            daemon.start()
+            eventually(lambda: len(daemon.leases("live")) == 1, "the lease is not renewed")
+            bus.wait_until("it grants again", lambda: granted_to(bus) == (4, 7))
+            results.equal("asked again", (bus.resize(3, 1), wait_answer(bus))[1], SUCCESS)
+
+
+def pending_moved(results, _):
+    """A request that goes with the guest is answered by the other host."""
+    with tempfile.TemporaryDirectory() as folder, start_vpmud() as old, start_vpmud() as new:
+        uri = "file:" + os.path.join(folder, "state")
+        with with_lease(folder, old) as bus:
+            bus.place()
+            with Silent(old):
+                results.equal("silent", bus.resize(2, 1), PENDING)
+                results.equal("out", migrate_out(bus, uri), "completed")
+        with with_lease(folder, new, "-incoming", "defer") as bus:
+            results.equal("in", migrate_in(bus, uri), "completed")
+            results.equal("the answer", wait_answer(bus), SUCCESS)
+            results.equal("granted", granted_to(bus), (2, 1))
+
+
 # Access (write, address, size), and what QEMU logs of it.
 WRONG = (
     ((True, REGISTERS, 4), "register 0x0 cannot be written"),
@@ -235,4 +314,4 @@ def logged(results, _):
             results.check(about, f"vpmu-status: {about}" in bus.said(), f"{bus.said()[-3:]}")
 
 
-CASES = (refused, told, moved, snapshots, reset, plugged, fuzz, logged)
+CASES = (refused, told, moved, snapshots, reset, plugged, fuzz, logged, pending, pending_moved)

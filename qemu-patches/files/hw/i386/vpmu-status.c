@@ -162,23 +162,44 @@ static const MemoryRegionOps pages_ops = {
 
 /* Registers */
 
-static void answer(void *opaque, uint32_t ntstatus)
+static void nobody(void *opaque, uint32_t ntstatus)
 {
-    VPMUStatus *s = opaque;
+}
 
-    /* A request of before a reset or a loadvm is nobody's any more. */
-    if (s->registers.request_status == VPMU_STATUS_PENDING) {
-        s->registers.request_status = ntstatus;
-        interrupt(s);
+static void refresh(VPMUStatus *s)
+{
+    uint32_t revocations = x86_vpmu_revocations();
+
+    x86_vpmu_granted(&s->registers.granted_gp, &s->registers.granted_fixed);
+    s->registers.revocations += revocations - s->revocations;
+    s->revocations = revocations;
+}
+
+/* Has the host grant what the guest has asked for, if it is something else. */
+static void ask_again(VPMUStatus *s)
+{
+    refresh(s);
+    if (s->registers.granted_gp != s->asked_gp ||
+        s->registers.granted_fixed != s->asked_fixed) {
+        x86_vpmu_resize(s->asked_gp, s->asked_fixed, nobody, NULL);
     }
+}
+
+static void answer(VPMUStatus *s, uint32_t ntstatus)
+{
+    s->registers.request_status = ntstatus;
+    interrupt(s);
 }
 
 static void resized(void *opaque, uint32_t ntstatus)
 {
     VPMUStatus *s = opaque;
 
-    if (s->registers.request_status == VPMU_STATUS_PENDING &&
-        ntstatus == VPMU_STATUS_SUCCESS) {
+    if (s->registers.request_status != VPMU_STATUS_PENDING) {
+        ask_again(s); /* it is from before a reset or a loadvm */
+        return;
+    }
+    if (ntstatus == VPMU_STATUS_SUCCESS) {
         s->asked_gp = s->registers.request_gp;
         s->asked_fixed = s->registers.request_fixed;
     }
@@ -216,15 +237,6 @@ static const struct {
     [WORD(request_fixed)] = { .mask = UINT32_MAX, .mailbox = true },
     [WORD(request)] = { UINT32_MAX, true, submit },
 };
-
-static void refresh(VPMUStatus *s)
-{
-    uint32_t revocations = x86_vpmu_revocations();
-
-    x86_vpmu_granted(&s->registers.granted_gp, &s->registers.granted_fixed);
-    s->registers.revocations += revocations - s->revocations;
-    s->revocations = revocations;
-}
 
 static bool is_word(hwaddr offset, unsigned size)
 {
@@ -277,20 +289,6 @@ static const MemoryRegionOps registers_ops = {
 };
 
 /* Life */
-
-static void nobody(void *opaque, uint32_t ntstatus)
-{
-}
-
-/* Has the host grant what the guest has asked for, if it is something else. */
-static void ask_again(VPMUStatus *s)
-{
-    refresh(s);
-    if (s->registers.granted_gp != s->asked_gp ||
-        s->registers.granted_fixed != s->asked_fixed) {
-        x86_vpmu_resize(s->asked_gp, s->asked_fixed, nobody, NULL);
-    }
-}
 
 /* Of a system that has just started: what CPUID tells it. */
 static void ask_for_shape(VPMUStatus *s)
