@@ -219,13 +219,13 @@ static int take_element(const xmlNode *element, struct pmu *pmu, struct xml_erro
     return pmu_check(pmu, error);
 }
 
-/* libvirt keeps one for each namespace. */
-static bool has_another(const xmlNode *element)
+/* libvirt keeps one <metadata>, and in it one element for each namespace. */
+static bool is_only_one(const xmlNode *element, const char *name, const char *uri)
 {
     while ((element = element->next))
-        if (xml_is(element, PMU_ELEMENT, PMU_NAMESPACE))
-            return true;
-    return false;
+        if (xml_is(element, name, uri))
+            return false;
+    return true;
 }
 
 int pmu_of_domain(const xmlNode *domain, struct pmu *pmu, struct xml_error *error)
@@ -237,7 +237,8 @@ int pmu_of_domain(const xmlNode *domain, struct pmu *pmu, struct xml_error *erro
     pmu_init(pmu);
     if (!element)
         return 0;
-    if (!has_another(element) && !take_element(element, pmu, &reason))
+    if (is_only_one(metadata, "metadata", NULL) &&
+        is_only_one(element, PMU_ELEMENT, PMU_NAMESPACE) && !take_element(element, pmu, &reason))
         return 1;
     xml_fail(error, "the domain's <" PMU_PREFIX ":" PMU_ELEMENT ">: %s", reason.text);
     return -1;

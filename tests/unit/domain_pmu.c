@@ -99,6 +99,7 @@ static const struct refused {
     {"<vpmu:pmu" NS "><vpmu:deny/></vpmu:pmu>", "no event"},
     {"<vpmu:pmu" NS "><allow event='cycles'/></vpmu:pmu>", "no element"},
     {"<vpmu:pmu" NS "/><vpmu:pmu" NS "/>", "two"},
+    {"<vpmu:pmu" NS "/></metadata><metadata>", "two"},
 };
 
 Test(domain_pmu, refused_with_a_reason)
