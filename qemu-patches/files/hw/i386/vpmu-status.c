@@ -4,8 +4,8 @@
  *
  * vpmu/status.h has the layout, docs/device.md of the vpmu project the
  * semantics. All that it tells comes from vpmu-validity.h: after each look at a
- * vCPU its page is written anew, which the guest reads without an exit. Registers
- * are read as of now. Everything here runs with the big lock.
+ * vCPU its page is written anew, which the guest reads without an exit. The
+ * registers are read as of now. Everything here runs with the big lock.
  */
 
 #include "qemu/osdep.h"
