@@ -26,6 +26,7 @@ BAD_CONFIGURATIONS = (
     ("an unknown key", "[daemon]\nsokcet = /x\n", "sokcet"),
     ("a number out of range", "[daemon]\ngrace_ms = 9999999\n", "600000"),
     ("no number", "[daemon]\nnotice_ms = soon\n", "soon"),
+    ("neither yes nor no", "[watch]\nname_holders = maybe\n", "maybe"),
     ("a negative number", "[daemon]\nnotice_ms = -1\n", "-1"),
     ("a relative path", "[daemon]\nstate = state\n", "absolute"),
     ("a socket's path that is too long", "[daemon]\nsocket = /" + "x" * 120 + "\n", "107"),
@@ -134,12 +135,23 @@ def identity(results):
         with daemon.vm() as vm:
             results.equal("it serves", vm.acquire(1).gp, 1)
         eventually(daemon.state.exists, "it writes its state")
+    looking, mine = 1 << 19 | 1 << 2, permitted(Path("/proc/self/status"))  # CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH
+    want = mine & (perfmon | looking) if mine & looking == looking else mine & perfmon
+    with Vpmud(sections=ROOT_MAY_ALL | {"watch": {"interval_ms": 0, "name_holders": "yes"}}) as daemon:
+        results.equal("with name_holders, two more", permitted(Path(f"/proc/{daemon.process.pid}/status")), want)
+        daemon.configure(sections=ROOT_MAY_ALL | {"watch": {"interval_ms": 0}})
+        results.equal("which needs a restart to change", daemon.reload(), False)
+        results.check("and says so", "[watch] name_holders cannot change" in daemon.read_log(), daemon.read_log())
     with Vpmud(start=False, daemon={"user": "no-such-user"}) as daemon:
         try:
             daemon.start()
             results.check("an unknown user is refused", False)
         except RuntimeError:
             results.check("an unknown user is refused", "no user no-such-user" in daemon.read_log(), daemon.read_log())
+
+
+def permitted(status):
+    return int(re.search(r"^CapPrm:\s*(\w+)$", status.read_text(), re.M)[1], 16)
 
 
 def forbidden(results):
@@ -152,6 +164,8 @@ def forbidden(results):
         want = (-signal.SIGSYS, "") if name.startswith("!") else (0, "refused")
         results.equal(f"{name.lstrip('!')} " + ("ends the program" if name.startswith("!") else "is refused"),
                       (run.returncode, run.stdout.strip()), want)
+    *survived, tried = subprocess.run([program, "--every"], capture_output=True, text=True).stdout.splitlines()
+    results.equal(f"{tried.split()[1]} system calls that no file needs: those that do not end it", survived, [])
 
 
 def metrics(results):
