@@ -450,6 +450,24 @@ Test(host_real, refresh)
 
 /* ---- Measuring ---- */
 
+Test(host_real, refresh_follows_what_is_online)
+{
+    struct vpmu_host_error error;
+
+    look();
+    file("sys/devices/system/cpu/online", "0-1,3\n");
+    cr_assert_eq(vpmu_host_refresh(source, &host, &error), 0);
+    for (uint32_t p = 0; p < host.processor_count; p++)
+        cr_expect_eq(host.processors[p].online, p != 2, "processor %u", p);
+    file("sys/devices/system/cpu/online", "not a list\n");
+    cr_assert_eq(vpmu_host_refresh(source, &host, &error), 0);
+    cr_expect(!host.processors[2].online && host.processors[3].online, "it stays as it was");
+    file("sys/devices/system/cpu/online", "0-3,8000\n");
+    cr_assert_eq(vpmu_host_refresh(source, &host, &error), 0);
+    cr_expect(host.processors[2].online, "one that is not in the snapshot changes nothing");
+    done();
+}
+
 static int measure(bool spare, const struct vpmu_host_managed *managed)
 {
     struct vpmu_host_error error;

@@ -28,6 +28,11 @@ class Arbiter(Vpmud):
     def arguments(self):
         return "--config", str(self.config)
 
+    def vpmuctl(self, *words):
+        """What vpmuctl says to people; its exit status has its own tests."""
+        return subprocess.run([VPMUCTL, *words, "--control", self.control], capture_output=True, text=True,
+                              timeout=60, check=False).stdout
+
     def perf(self, counters, events, *command):
         """`perf stat -a` under a lease of so many counters, while the command runs."""
         return subprocess.Popen(
@@ -150,6 +155,11 @@ def unmanaged(checks):
                 vm.report(grant.lease, 1, [0, 0, 0, VM, 0, 0, 0, 0])
                 arbiter.wait_for_log("event=starved", before)
                 require(name in arbiter.read_log(before), arbiter.read_log(before))
+            for command in (("status",), ("leases",), ("explain", "web1")):
+                with checks.check(f"row 4: vpmuctl {command[0]} names the agent"):
+                    said = arbiter.vpmuctl(*command)
+                    for word in (name, "web1", "short"):
+                        require(word in said, f"{said!r} has no {word!r}")
             with checks.check("row 4: vpmuctl doctor names the agent and what it leaves"):
                 found = doctor("--measure")
                 found.expect("holders", "warning", name, f"{AGENT} on each")
