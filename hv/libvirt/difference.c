@@ -31,7 +31,7 @@ static int laid_out(const char *text)
 
 static void name_of(int file, char name[32])
 {
-    snprintf(name, 32, "/dev/fd/%d", file);
+    snprintf(name, 32, "/proc/self/fd/%d", file);
 }
 
 int difference_print(const char *before, const char *after)

@@ -202,7 +202,7 @@ wait $!"""
 
     def define(self, name, features="", metadata=""):
         """A small domain without a disk."""
-        self.virsh("define", "/dev/stdin", input=domain_xml(name, self.kind, features, metadata))
+        self.virsh("define", "/proc/self/fd/0", input=domain_xml(name, self.kind, features, metadata))
 
     def enable(self, name, *options):
         """Gives it counters; the status device where this QEMU has it."""
