@@ -235,10 +235,13 @@ int pmu_of_domain(const xmlNode *domain, struct pmu *pmu, struct xml_error *erro
     struct xml_error reason = {"there are two"};
 
     pmu_init(pmu);
+    if (metadata && !is_only_one(metadata, "metadata", NULL)) {
+        xml_fail(error, "the domain has two <metadata>");
+        return -1;
+    }
     if (!element)
         return 0;
-    if (is_only_one(metadata, "metadata", NULL) &&
-        is_only_one(element, PMU_ELEMENT, PMU_NAMESPACE) && !take_element(element, pmu, &reason))
+    if (is_only_one(element, PMU_ELEMENT, PMU_NAMESPACE) && !take_element(element, pmu, &reason))
         return 1;
     xml_fail(error, "the domain's <" PMU_PREFIX ":" PMU_ELEMENT ">: %s", reason.text);
     return -1;
