@@ -109,8 +109,8 @@ static int create_service(SC_HANDLE manager, const WCHAR *program, const WCHAR *
         .lpDescription = (WCHAR[]){L"Publishes the virtual machine's hardware counters."}};
     SC_HANDLE service;
 
-    swprintf(line, 2 * PATH_LENGTH, L"\"%ls\" service%ls%ls", program, options ? L" " : L"",
-             options ? options : L"");
+    swprintf(line, sizeof(line) / sizeof(line[0]), L"\"%ls\" service%ls%ls", program,
+             options ? L" " : L"", options ? options : L"");
     service = CreateServiceW(manager, SERVICE_NAME, L"Virtual PMU counters", SERVICE_ALL_ACCESS,
                              SERVICE_WIN32_OWN_PROCESS, SERVICE_AUTO_START, SERVICE_ERROR_NORMAL,
                              line, NULL, NULL, NULL, NULL, NULL);

@@ -15,7 +15,7 @@ static const uint8_t badness[VPMU_COUNTER_STATES] = {
 static int add_item(struct publish *publish, enum counter_set_id set, uint32_t id, const char *name)
 {
     struct publish_item **items =
-        realloc(publish->items, (publish->count + 1) * sizeof(struct publish_item *));
+        realloc((void *)publish->items, (publish->count + 1) * sizeof(struct publish_item *));
     struct publish_item *item = calloc(1, sizeof(*item));
 
     if (items)
@@ -57,7 +57,7 @@ void publish_free(struct publish *publish)
 {
     for (uint32_t i = 0; i < publish->count; i++)
         free(publish->items[i]);
-    free(publish->items);
+    free((void *)publish->items);
     *publish = (struct publish){0};
 }
 

@@ -8,11 +8,44 @@
 
 #include <perflib.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "guest-drivers/vpmuperf/counters.h"
+
+#define AT(type, field, offset)                                                                    \
+    _Static_assert(offsetof(type, field) == (offset), #type "." #field " is not at " #offset)
+#define SIZE(type, size) _Static_assert(sizeof(type) == (size), #type " has not " #size " bytes")
+
+/* The x64 layouts that the routines take. */
+SIZE(PERF_COUNTERSET_INFO, 40);
+AT(PERF_COUNTERSET_INFO, CounterSetGuid, 0);
+AT(PERF_COUNTERSET_INFO, ProviderGuid, 16);
+AT(PERF_COUNTERSET_INFO, NumCounters, 32);
+AT(PERF_COUNTERSET_INFO, InstanceType, 36);
+SIZE(PERF_COUNTER_INFO, 32);
+AT(PERF_COUNTER_INFO, CounterId, 0);
+AT(PERF_COUNTER_INFO, Type, 4);
+AT(PERF_COUNTER_INFO, Attrib, 8);
+AT(PERF_COUNTER_INFO, Size, 16);
+AT(PERF_COUNTER_INFO, DetailLevel, 20);
+AT(PERF_COUNTER_INFO, Scale, 24);
+AT(PERF_COUNTER_INFO, Offset, 28);
+SIZE(PERF_COUNTERSET_INSTANCE, 32);
+AT(PERF_COUNTERSET_INSTANCE, CounterSetGuid, 0);
+AT(PERF_COUNTERSET_INSTANCE, dwSize, 16);
+AT(PERF_COUNTERSET_INSTANCE, InstanceId, 20);
+AT(PERF_COUNTERSET_INSTANCE, InstanceNameOffset, 24);
+AT(PERF_COUNTERSET_INSTANCE, InstanceNameSize, 28);
+SIZE(PERF_PROVIDER_CONTEXT, 40);
+AT(PERF_PROVIDER_CONTEXT, ContextSize, 0);
+AT(PERF_PROVIDER_CONTEXT, Reserved, 4);
+AT(PERF_PROVIDER_CONTEXT, ControlCallback, 8);
+AT(PERF_PROVIDER_CONTEXT, MemAllocRoutine, 16);
+AT(PERF_PROVIDER_CONTEXT, MemFreeRoutine, 24);
+AT(PERF_PROVIDER_CONTEXT, pMemContext, 32);
 
 static HANDLE provider;
 static const GUID provider_guid = {0x1d9ef0a1, 0x31f5, 0x4a55, {1, 2, 3, 4, 5, 6, 7, 8}};
