@@ -5,6 +5,7 @@ Everything that libvirt writes is below a temporary folder, so the machine's own
 one, is not touched. Programs are bound into /run of the namespace, where QEMU's user reaches them.
 """
 
+import functools
 import json
 import os
 import signal
@@ -64,6 +65,7 @@ class Refused(Exception):
     """A command that has failed, with what it said."""
 
 
+@functools.cache
 def has_status_device():
     """Whether this QEMU has the status device."""
     run = subprocess.run([QEMU, "-device", "help"], capture_output=True, text=True, check=False)
