@@ -3,7 +3,7 @@
 
 SUITES += lab
 lab_PACKAGES := base source qemu firmware linux lab domain libvirt
-lab_NEEDS = qemu linux-guest $(GUEST_OUT)/selftest.elf $(GUEST_OUT)/winboot.elf $(QEMU_TEST_OUT)/grant.elf $(BUILD)/bin/vpmuctl $(BUILD)/bin/vpmud $(BUILD)/bin/vpmuctl-domain $(BUILD)/bin/vpmu-libvirt-hook lab-programs $(LAB_KERNELS:%=$(LAB_OUT)/%/initrd)
+lab_NEEDS = qemu linux-guest $(GUEST_OUT)/selftest.elf $(GUEST_OUT)/winboot.elf $(QEMU_TEST_OUT)/grant.elf $(BUILD)/bin/vpmuctl $(BUILD)/bin/vpmud $(BUILD)/bin/vpmuctl-domain $(BUILD)/bin/vpmu-libvirt-hook nt-guest drivers lab-programs $(LAB_KERNELS:%=$(LAB_OUT)/%/initrd)
 
 LAB_SRC := tests/lab
 LAB_OUT := $(BUILD)/lab

@@ -207,6 +207,8 @@ const struct scenario scenarios[] = {
     {"status-surprise", status_surprise},
     {"status-made-up", status_made_up},
     {"status-none", status_none},
+    {"status-kvm", status_kvm},
+    {"status-kvm-denied", status_kvm_denied},
     {"clients", vpmu_clients},
     {"clients-amd", vpmu_clients_amd},
     {"demo", vpmu_demo},

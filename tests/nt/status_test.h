@@ -17,4 +17,9 @@ void status_surprise(void);
 void status_made_up(void);
 void status_none(void);
 
+/* status_kvm.c: under KVM, with a host that takes the counters away
+ * (tests/lab/lib/scenarios_nt.py). */
+void status_kvm(void);
+void status_kvm_denied(void);
+
 #endif
