@@ -31,6 +31,13 @@ static void refuse_document_type(void *context, const xmlChar *name, const xmlCh
     xmlStopParser(parser);
 }
 
+/* libxml2 prints some errors whatever it is told. */
+static void print_nothing(void *context, const char *format, ...)
+{
+    (void)context;
+    (void)format;
+}
+
 static void explain(const xmlParserCtxt *parser, struct xml_error *error)
 {
     const xmlError *last = xmlCtxtGetLastError((xmlParserCtxt *)parser);
@@ -53,10 +60,12 @@ static xmlDoc *parse(const char *text, size_t size, struct xml_error *error)
         xml_fail(error, "no memory for the XML");
         return NULL;
     }
+    xmlSetGenericErrorFunc(NULL, print_nothing);
     parser->_private = NULL;
     parser->sax->internalSubset = refuse_document_type;
     doc = xmlCtxtReadMemory(parser, text, (int)size, NULL, NULL,
-                            XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
+                            XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING |
+                                XML_PARSE_IGNORE_ENC);
     if (!doc || parser->_private) {
         explain(parser, error);
         xmlFreeDoc(doc);

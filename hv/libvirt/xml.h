@@ -18,9 +18,9 @@ __attribute__((format(printf, 2, 3))) void xml_fail(struct xml_error *error, con
                                                     ...);
 
 /*
- * Parses a document whose root is root. NULL and error: it is too large, deeper than libxml2's 256
- * levels, not well-formed, something else, or has a document type: so no entity is ever expanded
- * and nothing is ever loaded.
+ * Parses a document in UTF-8, as libvirt writes it, whose root is root. NULL and error: it is too
+ * large, deeper than libxml2's 256 levels, not well-formed, something else, or has a document type:
+ * so no entity is ever expanded and nothing is ever loaded.
  */
 xmlDoc *xml_load(const char *text, size_t size, const char *root, struct xml_error *error);
 
