@@ -8,12 +8,14 @@ what became of it is recorded, and tests/lab/run sets it beside what the same ho
 import json
 import os
 import re
+import struct
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 import kvm
+import scenarios
 from checks import Checks, equal, require
 from kvm import Pinned
 from machine import Broken, Machine, make_live, wait_migration
@@ -31,6 +33,14 @@ MOST_INSTRUCTIONS = 1_000_000  # in a second, of the vCPU's thread in the host
 WATCHED_S = 20
 MEASURED_S = 10
 MOVES = 5
+PERF_COMMANDS = (
+    "sleep 5",
+    "perf stat -e instructions,cycles,branches,branch-misses,r00d1,r00c3,r0076,r00c4 mix",
+    "perf record -c 100003 -e instructions -o /tmp/recorded loop",
+    "perf stat -a -e instructions:u,cycles:k sleep 5",
+)
+STATUS_DEVICE, PAGES_BAR, PAGE = (0x1234, 0x5650), 2, 4096
+STATES = ("absent", "granted", "backed", "starved", "filtered", "unsupported", "revoked")
 
 
 class Host(Vpmud):
@@ -55,7 +65,8 @@ class Guest(Machine):
         more = ("-incoming", "defer") if incoming else ()
         super().__init__(
             "host", append, cpus=vcpus, name="grant",
-            options=("-accel", "kvm", "-name", f"guest={name}", *object_of(host, vpmu), *options, *more))
+            options=("-accel", "kvm", "-name", f"guest={name}", *object_of(host, vpmu), "-device", "vpmu-status",
+                     *options, *more))
         if not incoming:
             self.wait_line("READY")
 
@@ -63,6 +74,23 @@ class Guest(Machine):
         """{state: how many counters of all vCPUs are in it}"""
         counters = [c for vcpu in self.vpmu() for c in vcpu["counters"]]
         return {c["state"]: sum(d["state"] == c["state"] for d in counters) for c in counters}
+
+    def page(self):
+        """The first vCPU's counters as its guest is told them: [(state, enabled ns, backed ns)] of hv/include/vpmu/status.h."""
+        device = next(device for bus in self.qmp("query-pci") for device in bus["devices"]
+                      if (device["id"]["vendor"], device["id"]["device"]) == STATUS_DEVICE)
+        address = next(region["address"] for region in device["regions"] if region["bar"] == PAGES_BAR)
+        with tempfile.NamedTemporaryFile() as file:
+            self.qmp("pmemsave", val=address, size=PAGE, filename=file.name)
+            raw = file.read()
+        (count,) = struct.unpack_from("<I", raw, 12)
+        records = [struct.unpack_from("<IIQQQ", raw, 64 + 32 * n) for n in range(count)]
+        return [(STATES[state], enabled, backed) for _, state, _, enabled, backed in records]
+
+    def page_states(self):
+        """{state: how many counters of the first vCPU are in it}, as its guest is told."""
+        found = [state for state, _, _ in self.page()]
+        return {state: found.count(state) for state in found}
 
     def ran_ns(self):
         return sum(vcpu["ran-ns"] for vcpu in self.vpmu())
@@ -166,6 +194,7 @@ def yielding(checks):
             other.acquire(COUNTERS)  # waits until they have been
             guest.wait_state("revoked")
             equal("all its counters", guest.states(), {"revoked": COUNTERS})
+            equal("its status page", guest.page_states(), {"revoked": COUNTERS})
             equal("query-vpmu-grant", guest.qmp("query-vpmu-grant")["lease"], "revoked")
             value = guest.counter("gp", 0)["value"]
             with Pinned(COUNTERS) as agent:
@@ -205,16 +234,19 @@ def starve(host, row, left, rings):
             states = host.leases("live")[name]["report"]["states"]
             lost = [c for c in guest.vpmu()[0]["counters"] if c["state"] == "starved"]
             require(all(c["backed-ns"] < c["enabled-ns"] for c in lost), "enabled and backed time")
+            equal("its status page", guest.page_states().get("starved"), len(lost))
+            require(all(backed < enabled for state, enabled, backed in guest.page() if state == "starved"), "its times")
             said = [line for line in guest_said(guest) if "is starved" in line]
             require(said, "QEMU's log does not say so")
         record(row, f"an agent pins {COUNTERS - left} of {COUNTERS} counters while the guest runs", "starved",
                qmp=f"VPMU_COUNTER_STATE of {len(lost)} counters", vpmud=line.partition("why=")[2],
-               books=f"{states['starved']} starved", log=said[0].partition("vpmu: ")[2])
+               books=f"{states['starved']} starved", page=f"{len(lost)} starved", log=said[0].partition("vpmu: ")[2])
         if row == 2:
             record(18, "what a counter that stands still says of its time", "starved",
-                   f"counted for {lost[0]['backed-ns']} of {lost[0]['enabled-ns']} ns", qmp="query-vpmu")
+                   f"counted for {lost[0]['backed-ns']} of {lost[0]['enabled-ns']} ns", qmp="query-vpmu", page="the same")
         guest.wait_state("backed", "starved")
         guest.wait_until("all count again", lambda: guest.states() == {"backed": COUNTERS})
+        equal("its status page, afterwards", guest.page_states(), {"backed": COUNTERS})
         until("vpmud has been told", lambda: host.said("backed"))
 
 
@@ -249,6 +281,23 @@ def healthy(checks):
                 cost = instructions_per_second(guest)
                 print(f"looking at a vCPU takes {cost:.0f} instructions of the host in a second", flush=True)
                 require(0 < cost <= MOST_INSTRUCTIONS, f"{cost:.0f} instructions in a second")
+
+
+def debian(checks):
+    """Linux's own NMI watchdog, perf that samples, and more events than counters: nothing of it is starvation."""
+    fresh(checks)
+    with Host() as host, scenarios.debian("watched", append="nmi_watchdog=1", options=object_of(host)) as guest:
+        with checks.check("L2's NMI watchdog runs"):
+            require("NMI watchdog: Enabled" in guest.dmesg(), "not enabled")
+        for command in PERF_COMMANDS:
+            with checks.check(f"a watched guest: {command}"):
+                guest.output(f"{command} 2>&1")
+                equal("what QEMU says", guest.errors(), [])
+        with checks.check("what vpmud was told"):
+            (lease_of_it,) = host.leases("live").values()
+            states = lease_of_it["report"]["states"]
+            equal("starved", states["starved"], 0)
+            equal("vpmud's log", host.said("starved"), [])
 
 
 def instructions_per_second(guest):
@@ -385,8 +434,9 @@ def deny(host):
         require(second["value"] > third["value"] > 0, "the others do not count")
         states = until("vpmud is told", lambda: host.leases("live")["denied"].get("report", {}).get("states"))
         equal("vpmud's books", states["filtered"], 1)
+        equal("its status page", guest.page_states()["filtered"], 1)
     record(6, "deny=branches", "filtered", qmp="VPMU_COUNTER_STATE, query-vpmu", vpmud="1 filtered",
-           guest="the counter stands still at 0")
+           page="1 filtered", guest="the counter stands still at 0")
 
 
 def mediated(checks):
@@ -484,7 +534,7 @@ def wait_end(machine):
 
 SCENARIOS = {f"guest-{function.__name__.replace('_', '-')}": function
              for function in (
-                 lease, yielding, starved, healthy, refusals, promises, classes, mediated, migrated)}
+                 lease, yielding, starved, healthy, refusals, promises, classes, debian, mediated, migrated)}
 
 
 def register(scenarios, checks: Checks):

@@ -77,9 +77,14 @@ class Guest:
         self._pending = self._pending[end.end():]
         return int(end.group(1)), text
 
+    def errors(self):
+        """The lines that QEMU has said so far."""
+        # Not seek(): QEMU writes at the same place.
+        said = os.pread(self._errors.fileno(), 1 << 20, 0)
+        return said.decode(errors="replace").splitlines()
+
     def _last_words(self):
-        self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").splitlines()
+        lines = self.errors()
         if self.console.exists():
             lines += self.console.read_text(errors="replace").splitlines()
         return " / ".join([line for line in lines if ": warning: TCG doesn't" not in line][-5:])
