@@ -252,14 +252,29 @@ static uint32_t weight(const struct vpmu_admission *admission, const struct adm_
     return count_of(has.total.fixed & want->total.fixed);
 }
 
+/* The most that a lease can weigh: the first one that does is the answer. */
+static uint32_t most_weight(const struct vpmu_admission *admission, const struct adm_want *want,
+                            struct failure failure)
+{
+    if (failure.processor == VPMU_NOT_SET)
+        return UINT32_MAX;
+    const struct adm_processor *processor = &admission->processors[failure.processor];
+    struct vpmu_amount largest = adm_largest(&processor->tallies[layers[failure.layer].class]);
+
+    if (!gp_fits(want->total.gp, used_at(processor, failure.layer), processor->capacity))
+        return largest.gp;
+    return count_of(largest.fixed & want->total.fixed);
+}
+
 static uint32_t heaviest(const struct vpmu_admission *admission, const struct adm_want *want,
                          struct failure failure)
 {
-    uint32_t best = 0, found = NIL;
+    uint32_t best = 0, most, found = NIL;
 
     if (layers[failure.layer].class == CLASSES)
         return NIL;
-    for (uint32_t slot = admission->ages.first; slot != NIL;
+    most = most_weight(admission, want, failure);
+    for (uint32_t slot = admission->ages.first; slot != NIL && best < most;
          slot = admission->leases[slot].ages.next) {
         uint32_t here = weight(admission, want, failure, slot);
 

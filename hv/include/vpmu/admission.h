@@ -25,7 +25,7 @@
  *
  * Pure: the caller gives the memory, there is no clock, no I/O and no lock. Cost: a request is
  * O(processors that it names) and does not depend on how many leases there are; a refusal also
- * looks for the lease to name, O(leases).
+ * looks for the lease to name, oldest first, until it finds one that is as large as any can be.
  */
 #ifndef VPMU_ADMISSION_H
 #define VPMU_ADMISSION_H
