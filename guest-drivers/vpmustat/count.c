@@ -181,7 +181,7 @@ static void say_what(const struct arguments *arguments, bool own, FILE *err)
     static const char *const modes[] = {"", "user mode", "kernel mode", "user and kernel mode"};
 
     if (!own)
-        fprintf(err, "vpmustat: another program owns the counters: its events and modes count\n");
+        fprintf(err, "vpmustat: another owns the counters: what it counts is shown\n");
     else if (arguments->everywhere)
         fprintf(err, "vpmustat: %s of all processors\n", modes[arguments->modes]);
     else
@@ -289,7 +289,7 @@ int count_list(const struct arguments *arguments, FILE *out, FILE *err)
         return 1;
     }
     if (taken == 1)
-        fprintf(err, "vpmustat: another program owns the counters: only its events are known\n");
+        fprintf(err, "vpmustat: another owns the counters: only what it counts is known\n");
     report_begin(&report, out, arguments->format, list_columns, 3);
     for (uint32_t event = 0; event < VPMU_EVENTS; event++) {
         report_words(&report, source_event_name(event));

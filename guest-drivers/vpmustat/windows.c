@@ -122,80 +122,115 @@ int system_profile_thread(void (*work)(void), uint64_t *counted, const char **wh
 
 /* ---- A program ---- */
 
-/*
- * One argument as CommandLineToArgvW reads it back: in quotes, where a backslash counts only before
- * a quote. Returns how many characters; to may be NULL.
- */
-static size_t quote(const char *argument, char *to)
-{
-    size_t used = 0, slashes = 0;
+/* Where a line is written, or with to NULL only measured. */
+struct line {
+    char *to;
+    size_t used;
+};
 
-#define PUT(c) (to ? (void)(to[used++] = (c)) : (void)used++)
-    PUT('"');
-    for (; *argument; argument++) {
-        slashes = *argument == '\\' ? slashes + 1 : slashes;
-        if (*argument == '"') {
-            for (; slashes; slashes--)
-                PUT('\\');
-            PUT('\\');
-        }
-        if (*argument != '\\')
-            slashes = 0;
-        PUT(*argument);
+static void put(struct line *line, char c, size_t times)
+{
+    for (; times; times--, line->used++) {
+        if (line->to)
+            line->to[line->used] = c;
     }
-    for (; slashes; slashes--)
-        PUT('\\');
-    PUT('"');
-    PUT(' ');
-#undef PUT
-    return used;
+}
+
+/* In quotes, as CommandLineToArgvW reads it back: a backslash counts only before a quote. */
+static void put_quoted(struct line *line, const char *argument)
+{
+    put(line, '"', 1);
+    while (*argument) {
+        size_t slashes = strspn(argument, "\\");
+        char next = argument[slashes];
+
+        put(line, '\\', next && next != '"' ? slashes : 2 * slashes);
+        if (next)
+            put(line, '\\', next == '"');
+        if (next)
+            put(line, next, 1);
+        argument += slashes + (next != 0);
+    }
+    put(line, '"', 1);
+}
+
+/* Without quotes where it can be: cmd.exe has rules of its own for them. */
+static void put_arguments(struct line *line, char **program)
+{
+    for (char **argument = program; *argument; argument++) {
+        put(line, ' ', argument != program);
+        if (**argument && !strpbrk(*argument, " \t\n\v\"")) {
+            for (const char *c = *argument; *c; c++)
+                put(line, *c, 1);
+        } else {
+            put_quoted(line, *argument);
+        }
+    }
+    put(line, 0, 1);
 }
 
 static wchar_t *command_line(char **program)
 {
-    size_t size = 1;
-    char *line, *at;
+    struct line line = {0};
     wchar_t *wide;
 
-    for (char **argument = program; *argument; argument++)
-        size += quote(*argument, NULL);
-    at = line = malloc(size);
-    if (!line)
+    put_arguments(&line, program);
+    line = (struct line){.to = malloc(line.used)};
+    if (!line.to)
         return NULL;
-    for (char **argument = program; *argument; argument++)
-        at += quote(*argument, at);
-    *at = 0;
-    wide = to_wide(line);
-    free(line);
+    put_arguments(&line, program);
+    wide = to_wide(line.to);
+    free(line.to);
     return wide;
+}
+
+/* A program starts with the affinity of who starts it. Returns the mask from before, 0: failure. */
+static DWORD_PTR bind_self(DWORD_PTR mask)
+{
+    DWORD_PTR before, all;
+
+    if (!GetProcessAffinityMask(GetCurrentProcess(), &before, &all) ||
+        !SetProcessAffinityMask(GetCurrentProcess(), mask))
+        return 0;
+    return before;
+}
+
+static BOOL start(char **program, PROCESS_INFORMATION *process)
+{
+    STARTUPINFOW startup = {.cb = sizeof(startup)};
+    wchar_t *line = command_line(program);
+    BOOL started =
+        line && CreateProcessW(NULL, line, NULL, NULL, TRUE, 0, NULL, NULL, &startup, process);
+
+    free(line);
+    return started;
 }
 
 int system_run(char **program, uint32_t processor, int *status, const char **error)
 {
-    STARTUPINFOW startup = {.cb = sizeof(startup)};
     PROCESS_INFORMATION process;
-    wchar_t *line = command_line(program);
+    DWORD_PTR before = 0;
     DWORD code = 1;
-    BOOL started = line && CreateProcessW(NULL, line, NULL, NULL, TRUE, CREATE_SUSPENDED, NULL,
-                                          NULL, &startup, &process);
+    BOOL started;
 
-    free(line);
+    *error = "vpmustat cannot be bound to the processor";
+    if (processor != SYSTEM_ANYWHERE) {
+        before = bind_self((DWORD_PTR)1 << processor);
+        if (!before)
+            return -1;
+    }
     *error = "the program cannot be started";
+    started = start(program, &process);
+    if (before)
+        SetProcessAffinityMask(GetCurrentProcess(), before);
     if (!started)
         return -1;
-    if (processor != SYSTEM_ANYWHERE &&
-        !SetProcessAffinityMask(process.hProcess, (DWORD_PTR)1 << processor)) {
-        TerminateProcess(process.hProcess, 1);
-        *error = "the program cannot be bound to its processor";
-        started = FALSE;
-    }
-    ResumeThread(process.hThread);
     WaitForSingleObject(process.hProcess, INFINITE);
     GetExitCodeProcess(process.hProcess, &code);
     CloseHandle(process.hThread);
     CloseHandle(process.hProcess);
     *status = (int)code;
-    return started ? 0 : -1;
+    return 0;
 }
 
 uint64_t system_now_ns(void)

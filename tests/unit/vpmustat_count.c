@@ -119,7 +119,7 @@ Test(vpmustat_count, a_program_that_counts)
                      "  count  event         state   backed %\n"
                      "     76  instructions  backed      50.0\n",
                      "%s", output.out);
-    cr_assert(has(output.err, "another program owns the counters"));
+    cr_assert(has(output.err, "another owns the counters"));
     output_free(&output);
 }
 

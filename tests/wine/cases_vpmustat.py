@@ -86,4 +86,14 @@ def counts_a_program(results, wine):
     results.equal("its state", rows.get("branches", {}).get("state"), "starved")
 
 
-CASES = [sets, query, query_errors, plain_wine, counts_a_program]
+def passes_arguments(results, wine):
+    """A program gets the arguments that vpmustat has got; here vpmustat itself, which names the wrong one."""
+    path = wine.file("state", STATE)
+    for argument in ("plain", "two words", 'a "quoted" word', "back\\slash\\", 'slash before \\"quote', "\u00e9"):
+        done = wine.run("vpmustat", "--source", f"file:{windows_path(path)}", "--",
+                        windows_path(PROGRAMS / "vpmustat.exe"), "-e", argument)
+        results.check(repr(argument), f"no such event: {argument}\n" in done.stderr.replace("\r", ""), done.stderr)
+        results.equal(f"{argument!r}: status", done.returncode, 2)
+
+
+CASES = [sets, query, query_errors, plain_wine, counts_a_program, passes_arguments]
