@@ -48,13 +48,22 @@ void cli_put_printable(GString *to, const char *text)
     }
 }
 
+/* Bytes of the word at text; a word that is wider than a line is several. */
+static size_t word_of(const char *text, int room)
+{
+    const size_t word = strcspn(text, " ");
+    const size_t most = (size_t)cli_bytes_of(text, MAX(room, 2)); /* one character at least */
+
+    return MIN(word, most);
+}
+
 void cli_put_wrapped(GString *to, const char *text, int column, int width)
 {
     int at = column;
     bool first = true;
 
     while (*text) {
-        const size_t word = strcspn(text, " ");
+        const size_t word = word_of(text, width - column);
         const int columns = cli_columns_of(text, word);
 
         if (!first && at + 1 + columns > width) {

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "hv/cli/answer.h"
+#include "hv/cli/columns.h"
 #include "hv/cli/counter.h"
 #include "hv/cli/lease.h"
 #include "hv/cli/screen.h"
@@ -275,7 +276,8 @@ static GString *look(struct top *top, const char *path, bool drawn)
 
     if (!answer) {
         text = g_string_new(NULL);
-        g_string_append_printf(text, "%s\ntrying again\n", error.text);
+        cli_put_printable(text, error.text);
+        g_string_append(text, "\ntrying again\n");
         return text;
     }
     text = frame_of(top, answer, drawn);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # vpmud over its real sockets; see tests/daemon/run. The sanitized one goes through the same cases.
 
-PROGRAMS += vpmud-asan sandbox-probe bench-client client-probe die-at.so
+PROGRAMS += vpmuctl-asan vpmud-asan sandbox-probe bench-client client-probe die-at.so
 prog_bench-client_SRC := tests/daemon/bench_client.c
 prog_bench-client_CFLAGS := -D_GNU_SOURCE
 
@@ -12,6 +12,11 @@ prog_die-at.so_LIBS := -shared
 prog_client-probe_SRC = tests/daemon/client_probe.c $(client_SRC)
 prog_client-probe_CFLAGS := -D_GNU_SOURCE $(SANITIZE)
 prog_client-probe_LIBS := $(SANITIZE)
+
+# As odd answers are borne.
+prog_vpmuctl-asan_SRC = $(prog_vpmuctl_SRC)
+prog_vpmuctl-asan_CFLAGS = $(prog_vpmuctl_CFLAGS) $(SANITIZE)
+prog_vpmuctl-asan_LIBS = $(prog_vpmuctl_LIBS) $(SANITIZE)
 
 prog_vpmud-asan_SRC = $(vpmud_SRC)
 prog_vpmud-asan_CFLAGS = $(daemon_CFLAGS) $(SANITIZE)
@@ -24,7 +29,7 @@ prog_sandbox-probe_LIBS = $(daemon_LIBS)
 prog_sandbox-probe_PACKAGES := host
 
 SUITES += daemon
-daemon_PACKAGES := base unit host daemon
+daemon_PACKAGES := base unit host manual daemon
 daemon_NEEDS = $(addprefix $(BUILD)/bin/,vpmud vpmud-asan sandbox-probe bench-client client-probe die-at.so vpmuctl)
 
 FUZZ_TARGETS += config

@@ -59,7 +59,7 @@ Test(cli_columns, wrapping)
     GString *text = g_string_new("  ");
 
     cli_put_wrapped(text, "one two  three verylongword x", 2, 10);
-    cr_expect_str_eq(text->str, "  one two\n  three\n  verylongword\n  x\n");
+    cr_expect_str_eq(text->str, "  one two\n  three\n  verylong\n  word x\n");
     g_string_free(text, TRUE);
 }
 
