@@ -13,4 +13,5 @@ UNIT_TESTS += vpmuperf
 unit_vpmuperf_SRC := $(wildcard tests/unit/vpmuperf_*.c) $(vpmuperf_pure_SRC) $(source_SRC)
 unit_vpmuperf_CFLAGS := $(DRIVERS_INCLUDE) -D_GNU_SOURCE
 
-$(DRIVERS_OUT)/exe/vpmuperf/guest-drivers/vpmuperf/vpmuperf.rc.o: guest-drivers/vpmuperf/counters.def
+$(DRIVERS_OUT)/exe/vpmuperf/guest-drivers/vpmuperf/vpmuperf.rc.o \
+$(DRIVERS_OUT)/exe/wine/vpmuperf-double/guest-drivers/vpmuperf/vpmuperf.rc.o: guest-drivers/vpmuperf/counters.def

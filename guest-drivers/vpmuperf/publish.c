@@ -14,8 +14,8 @@ static const uint8_t badness[VPMU_COUNTER_STATES] = {
 
 static int add_item(struct publish *publish, enum counter_set_id set, uint32_t id, const char *name)
 {
-    struct publish_item **items =
-        realloc((void *)publish->items, (publish->count + 1) * sizeof(struct publish_item *));
+    struct publish_item **items = (struct publish_item **)realloc(
+        (void *)publish->items, (publish->count + 1) * sizeof(struct publish_item *));
     struct publish_item *item = calloc(1, sizeof(*item));
 
     if (items)

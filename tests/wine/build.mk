@@ -3,15 +3,18 @@
 
 SUITES += wine
 wine_PACKAGES := base drivers wine
-wine_NEEDS = programs-windows $(DRIVERS_OUT)/vpmuperf-double.exe $(DRIVERS_OUT)/routines.exe \
+wine_NEEDS = programs-windows $(DRIVERS_OUT)/wine/vpmuperf-double.exe $(DRIVERS_OUT)/wine/routines.exe \
 	$(DRIVERS_OUT)/perflib-double.dll
 
-# vpmuperf whose calls of perflib go through tests/wine/double.c.
-exe_vpmuperf-double_SRC := $(vpmuperf_SRC) tests/wine/double.c
-exe_vpmuperf-double_LIBS := -ladvapi32
-exe_routines_SRC := guest-drivers/vpmuperf/counters.c tests/wine/routines.c
-exe_routines_LIBS := -ladvapi32
-$(foreach p,vpmuperf-double routines,$(eval $(call EXE_RULES,$(p))))
+# vpmuperf whose calls of perflib go through tests/wine/double.c. Apart from what is shipped.
+exe_wine/vpmuperf-double_SRC := $(vpmuperf_SRC) tests/wine/double.c
+exe_wine/vpmuperf-double_LIBS := -ladvapi32
+exe_wine/routines_SRC := guest-drivers/vpmuperf/counters.c tests/wine/routines.c
+exe_wine/routines_LIBS := -ladvapi32
+$(foreach p,wine/vpmuperf-double wine/routines,$(eval $(call EXE_RULES,$(p))))
+$(DRIVERS_OUT)/wine/vpmuperf-double.exe $(DRIVERS_OUT)/wine/routines.exe: | $(DRIVERS_OUT)/wine
+$(DRIVERS_OUT)/wine:
+	@mkdir -p $@
 
 # The consumer routines that Wine lacks, for vpmustat --perflib.
 perflib_double_SRC := tests/wine/perflib_double.c $(perflib_SRC)

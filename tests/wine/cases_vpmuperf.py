@@ -33,7 +33,7 @@ class Provider:
         self.wine = wine
         self.write(text)
         path = windows_path(wine.folder / "source.txt")
-        self.process = wine.start("vpmuperf-double", "run", "--source", f"file:{path}", "--period", str(period),
+        self.process = wine.start("wine/vpmuperf-double", "run", "--source", f"file:{path}", "--period", str(period),
                                   **env)
         self.lines = []
         self.queue = Queue()
@@ -121,7 +121,7 @@ class Provider:
 
 def routines(results, wine):
     """What the seven routines answer, and how instance blocks are laid out."""
-    done = wine.run("routines")
+    done = wine.run("wine/routines")
     for line in done.stdout.splitlines():
         verdict, _, text = line.partition(" ")
         if verdict == "PASS":
@@ -305,7 +305,7 @@ def silence(results, wine):
 
 
 def without_a_driver(results, wine):
-    done = wine.run("vpmuperf-double", "run")
+    done = wine.run("wine/vpmuperf-double", "run")
     results.equal("says what is missing", done.stdout.strip(),
                   "vpmuperf: no counter set is published: cannot open \\\\.\\vpmu: vpmu.sys is not loaded "
                   "(0xC0000034)")
