@@ -135,14 +135,15 @@ static void add_arg(xmlNode *commandline, const char *value)
         xmlNewProp(arg, X("value"), X(value));
 }
 
-/* Its namespace is declared on itself, and goes with it; libvirt does not mind where. */
+/* Where nobody has declared its namespace it is declared on itself, and goes with it. */
 static xmlNode *make_commandline(xmlNode *root)
 {
     xmlNode *commandline = xml_child(root, "commandline", QEMU_NAMESPACE);
+    xmlNs *ns = xmlSearchNsByHref(root->doc, root, X(QEMU_NAMESPACE));
 
     if (!commandline) {
         commandline = xmlNewChild(root, NULL, X("commandline"), NULL);
-        xmlSetNs(commandline, xmlNewNs(commandline, X(QEMU_NAMESPACE), X("qemu")));
+        xmlSetNs(commandline, ns ? ns : xmlNewNs(commandline, X(QEMU_NAMESPACE), X("qemu")));
     }
     return commandline;
 }
@@ -216,6 +217,20 @@ static void restore_feature(xmlNode *root, unsigned before)
 
 /* ---- All of it ---- */
 
+/* Where libvirt writes it: a difference shows nothing else. */
+static xmlNode *make_metadata(xmlNode *root)
+{
+    static const char *const before[] = {"description", "title", "genid", "uuid", "name"};
+    xmlNode *metadata = make_child(root, "metadata");
+    xmlNode *anchor = NULL;
+
+    for (size_t i = 0; !anchor && i < sizeof(before) / sizeof(before[0]); i++)
+        anchor = xml_child(root, before[i], NULL);
+    if (anchor && is_blank(metadata))
+        xmlAddNextSibling(anchor, metadata);
+    return metadata;
+}
+
 int domain_disable(xmlDoc *doc, struct xml_error *error)
 {
     xmlNode *root = xmlDocGetRootElement(doc);
@@ -258,7 +273,7 @@ int domain_enable(xmlDoc *doc, struct pmu *pmu, struct xml_error *error)
         xml_fail(error, "no memory");
         return -1;
     }
-    xmlAddChild(make_child(root, "metadata"), element);
+    xmlAddChild(make_metadata(root), element);
     set_feature(root, "on");
     add_arguments(root, pmu);
     return 0;

@@ -45,6 +45,7 @@ static int reserve(const struct request *request)
 
     if (!ask_reserve(request->pmu, request->domain, START_S, &answer, &error))
         return 0;
+    fputc('\n', stderr); /* behind what libvirt says of us */
     ask_explain(stderr, request->pmu, request->domain, &error);
     return is_for_qemu(request->pmu, &error) ? 0 : VETO;
 }
