@@ -31,7 +31,7 @@ PROGRAMS :=
 FREESTANDING :=
 SUITES := unit fuzz
 
-unit_PACKAGES := base unit lint source
+unit_PACKAGES := base unit lint source host domain
 fuzz_PACKAGES := base fuzz
 unit_NEEDS = $(UNIT_TESTS:%=$(BUILD)/unit/%) $(FREESTANDING:%.c=$(BUILD)/free/%.o)
 fuzz_NEEDS = $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
