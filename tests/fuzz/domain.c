@@ -19,6 +19,16 @@ static xmlDoc *load(const uint8_t *data, size_t size)
     return doc;
 }
 
+/* libvirt writes one of each, and none that is empty. */
+static bool has_two(const xmlNode *root, const char *name)
+{
+    unsigned found = 0;
+
+    for (const xmlNode *child = root->children; child; child = child->next)
+        found += xml_is(child, name, NULL);
+    return found > 1;
+}
+
 /* Enabled and disabled again, or refused. */
 static void go_there_and_back(xmlDoc *doc)
 {
@@ -38,6 +48,8 @@ static void go_there_and_back(xmlDoc *doc)
     CHECK(pmu_of_domain(xmlDocGetRootElement(doc), &found, &error) == 1);
     CHECK(!memcmp(&pmu, &found, sizeof(pmu)));
     CHECK(domain_disable(doc, &error) == 1);
+    if (has_two(xmlDocGetRootElement(doc), "features"))
+        return;
     /* What was empty before, or had no such element, is settled now: from here on it is exact. */
     xmlDocDumpMemory(doc, &before, &before_size);
     CHECK(!domain_enable(doc, &pmu, &error) && domain_disable(doc, &error) == 1);
