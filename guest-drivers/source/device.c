@@ -104,12 +104,13 @@ uint32_t device_stop(const struct source_device *device, uint64_t counters)
     return start_or_stop(device, VPMU_IOCTL_STOP, counters);
 }
 
-uint32_t device_profile(const struct source_device *device, uint64_t counters,
+uint32_t device_profile(const struct source_device *device, uint64_t counters, uint32_t flags,
                         struct vpmu_profile *profile)
 {
     struct vpmu_profile_request in = {
         .header = HEADER(vpmu_profile_request),
         .counters = counters,
+        .flags = flags,
     };
 
     return ask(device, VPMU_IOCTL_PROFILE, &in, sizeof(in), profile, sizeof(*profile));

@@ -35,7 +35,7 @@ uint32_t device_program(const struct source_device *device, uint32_t counter, ui
                         uint32_t flags);
 uint32_t device_start(const struct source_device *device, uint64_t counters);
 uint32_t device_stop(const struct source_device *device, uint64_t counters);
-uint32_t device_profile(const struct source_device *device, uint64_t counters,
+uint32_t device_profile(const struct source_device *device, uint64_t counters, uint32_t flags,
                         struct vpmu_profile *profile);
 uint32_t device_verify(const struct source_device *device, uint32_t processor, uint32_t iterations,
                        uint32_t flags, struct vpmu_verification *verification);

@@ -207,20 +207,33 @@ static void report_or_none(struct report *report, const char *words)
         report_none(report);
 }
 
+static void report_set_facts(struct report *report, const struct set *set)
+{
+    char guid[39];
+
+    report_or_none(report, set->english);
+    report_or_none(report, strcmp(set->name, set->english) ? set->name : "");
+    report_words(report, perf_guid_text(&set->guid, guid));
+    report_words(report, perf_kind_words(set->header.kind));
+    report_words(report, perf_detail_words(set->header.detail));
+    report_or_none(report, set->provider);
+}
+
 static void report_set(struct report *report, const struct set *set)
 {
+    /* A set without counters is a row without one. */
+    if (!set->header.count) {
+        report_set_facts(report, set);
+        while (report->used % report->width && !report->failed)
+            report_none(report);
+    }
     for (uint32_t i = 0; i < set->header.count; i++) {
         struct block_counter counter = block_set_counter(&set->header, i);
-        char guid[39], name[NAME], english[NAME];
+        char name[NAME], english[NAME];
 
         counter_name(&set->strings, counter.id, name);
         counter_name(&set->english_strings, counter.id, english);
-        report_or_none(report, set->english);
-        report_or_none(report, strcmp(set->name, set->english) ? set->name : "");
-        report_words(report, perf_guid_text(&set->guid, guid));
-        report_words(report, perf_kind_words(set->header.kind));
-        report_words(report, perf_detail_words(set->header.detail));
-        report_or_none(report, set->provider);
+        report_set_facts(report, set);
         report_number(report, counter.id);
         report_words(report, perf_type_words(counter.type));
         report_or_none(report, *english ? english : name);

@@ -192,7 +192,7 @@ static void profile_thread(struct test *test, selftest_profile *profile, uint32_
     if (!error)
         error = device_start(test->device, bit);
     if (!error)
-        error = device_profile(test->device, bit, &standing);
+        error = device_profile(test->device, bit, VPMU_PROFILE_USER_RDPMC, &standing);
     if (!error && profile(thread_work, &counted, &what, &error) == 0) {
         judge_thread(test, counted);
         return;
@@ -201,7 +201,7 @@ static void profile_thread(struct test *test, selftest_profile *profile, uint32_
             error);
 }
 
-/* A counter that counts instructions and that RDPMC does not fault on. */
+/* ReadThreadProfilingData executes RDPMC in user mode, so a counter on which it does not fault. */
 static void try_thread(struct test *test, selftest_profile *profile)
 {
     uint64_t good = test->grant.granted & ~test->not_backed & ((1ull << VPMU_FIRST_FIXED) - 1);

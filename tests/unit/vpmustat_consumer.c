@@ -62,8 +62,10 @@ Test(vpmustat_consumer, sets_of_every_kind_in_words)
         cr_assert(has(output.out, parts[i]), "%s in %s", parts[i], output.out);
     output_free(&output);
     cr_assert_eq(run(&all, "sets -o csv", NULL, &output), 0);
-    cr_assert(has(output.out, "\"Double, of \"\"tomorrow\"\"\",Doppel von morgen,"), "%s",
-              output.out);
+    cr_assert(has(output.out, "\"Double, of \"\"tomorrow\"\"\",Doppel von morgen,"
+                              "{76543210-BA98-FEDC-0000-000000000007},unknown kind,advanced,"
+                              "perflib double,,,,\r\n"),
+              "%s", output.out);
     cr_assert(has(output.out, ",Instructions,Befehle\r\n"));
     output_free(&output);
 }

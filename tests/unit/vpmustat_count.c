@@ -208,6 +208,8 @@ static int profile_short(void (*work)(void), uint64_t *counted, const char **wha
 {
     (void)what;
     (void)error;
+    cr_assert(fake.user_rdpmc[0], "RDPMC works in user mode");
+    cr_assert_eq(fake.standing_count, 1, "the kernel has the counter to profile");
     work();
     *counted = 5;
     return 0;

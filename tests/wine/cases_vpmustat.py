@@ -31,9 +31,10 @@ def sets(results, wine):
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     results.equal("status", done.returncode, 0)
     results.equal("kinds in words", {r["counter set"]: r["instances"] for r in rows}, KINDS)
-    results.equal("counters", {(r["counter"], r["type"], r["local counter"]) for r in rows},
+    results.equal("counters", {(r["counter"], r["type"], r["local counter"]) for r in rows if r["id"]},
                   {("Instructions", "rate per second", "Befehle"), ("State", "value", "Zustand"),
                    ("IPC", "average per operation", "IPC")})
+    results.equal("a set without counters", [r["counter set"] for r in rows if not r["id"]], ['Double, of "tomorrow"'])
     text = with_double(wine, "sets").stdout
     results.equal("fits 80 columns", [line for line in text.splitlines() if len(line) > 80], [])
 

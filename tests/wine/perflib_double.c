@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A double of perflib's consumer routines: a machine with a counter set of every kind, whose
- * answers are blocks. As a DLL it stands in for Windows under Wine; in unit tests it is linked.
+ * answers are blocks; the last set has no counters. As a DLL it stands in for Windows under Wine;
+ * in unit tests it is linked.
  *
  * The environment variable PERFLIB_DOUBLE makes it lie: "truncated" cuts each block in half,
  * "error" has the provider fail, "empty" has no instances.
@@ -114,7 +115,7 @@ static void write_set(struct block_writer *writer, uint32_t set)
                                          .time_id = BLOCK_NO_ID,
                                          .frequency_id = BLOCK_NO_ID,
                                          .multi_id = BLOCK_NO_ID};
-    block_write_set(writer, &guid, sets[set].kind, 200, rows, COUNTERS);
+    block_write_set(writer, &guid, sets[set].kind, 200, rows, set + 1 < SETS ? COUNTERS : 0);
 }
 
 EXPORT uint32_t PerfEnumerateCounterSet(const uint16_t *machine, struct block_guid *ids,
