@@ -354,7 +354,7 @@ struct vpmu_wait_request {
 };
 VPMU_LAYOUT(vpmu_wait_request, 16);
 
-/* Nobody owns the counters, or the caller does. What is held and given back is revoked. */
+/* Nobody owns the counters, or the caller does. What is held and given back is absent. */
 struct vpmu_resize_request {
     struct vpmu_header header;
     uint32_t gp;    /* counters to have from now on, at most shape_gp */

@@ -224,6 +224,8 @@ static void check_resize(HANDLE vpmu)
     check_equal(host.granted_gp, 1, "vpmu: after that: GP counters");
     check_equal(host.granted_fixed, 0, "vpmu: after that: fixed counters");
     check_equal(host_of(vpmu).granted_gp, 1, "vpmu: the host says so, too");
+    work_to_state(vpmu, 0, 1, VPMU_COUNTER_ABSENT);
+    check_equal(state_of(vpmu, 0, 0).state, VPMU_COUNTER_GRANTED, "vpmu: the first is kept");
     status_ends(vpmu_resize(vpmu, whole.shape_gp + 1, 0, &host), STATUS_INVALID_PARAMETER,
                 "resize beyond the shape");
     check_equal(host_of(vpmu).granted_gp, 1, "vpmu: that changes nothing");
@@ -231,6 +233,7 @@ static void check_resize(HANDLE vpmu)
                 "resize to all");
     check_equal(host.granted_gp, whole.shape_gp, "vpmu: all GP counters are back");
     check_equal(host.granted_fixed, whole.shape_fixed, "vpmu: all fixed counters are back");
+    work_to_state(vpmu, 0, 1, VPMU_COUNTER_GRANTED);
 }
 
 static void device_program(void *argument)
