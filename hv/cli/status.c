@@ -104,13 +104,14 @@ static void put_warnings(struct page *page, const struct answers *answers)
         put_warning(page, "NO VM GETS COUNTERS:", bars);
     if (answer_flag(status, "grace")) {
         snprintf(text, sizeof(text),
-                 "vpmud has been restarted; %llu leases wait for their holders, and new requests "
-                 "wait for them",
+                 "vpmud has been restarted and waits for holders to come back (%llu have not); new "
+                 "requests wait, too",
                  (unsigned long long)held);
         put_warning(page, "GRACE:", text);
     }
     if (pending) {
-        snprintf(text, sizeof(text), "%llu requests wait for VMs to give way, or for the grace",
+        snprintf(text, sizeof(text),
+                 "%llu waiting, for VMs to give way or for holders to come back",
                  (unsigned long long)pending);
         put_warning(page, "PENDING:", text);
     }

@@ -16,8 +16,8 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "file.h"
 #include "needs.h"
+#include "vpmu/host.h"
 
 /* Names of users and groups come from NSS, which may ask a local service. */
 NEEDS("openat read fstat newfstatat lseek close socket connect sendto recvmsg poll fcntl getpid");
@@ -387,7 +387,7 @@ struct config *config_parse(const char *text, size_t size, struct config_error *
 struct config *config_load(const char *path, struct config_error *error)
 {
     size_t size;
-    char *text = file_read(path, CONFIG_BYTES, &size);
+    char *text = vpmu_host_load_file(path, CONFIG_BYTES, &size);
     struct config *config = NULL;
 
     if (text)

@@ -6,7 +6,6 @@
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -74,50 +73,4 @@ int file_replace(const char *path, const char *text, size_t size, mode_t mode)
     unlink(aside);
     errno = saved;
     return -1;
-}
-
-static char *read_open(int fd, size_t most, size_t *size)
-{
-    size_t room = 1 << 16, length = 0;
-    char *text = malloc(room + 1);
-    ssize_t got = 1;
-
-    while (text && got > 0) {
-        if (length == room) {
-            char *larger = realloc(text, room * 2 + 1);
-
-            if (!larger)
-                break;
-            text = larger;
-            room *= 2;
-        }
-        got = read(fd, text + length, room - length);
-        length += got > 0 ? (size_t)got : 0;
-        if (length > most) {
-            errno = EFBIG;
-            got = -1;
-        }
-    }
-    if (!text || got) {
-        free(text);
-        return NULL;
-    }
-    text[length] = '\0';
-    *size = length;
-    return text;
-}
-
-char *file_read(const char *path, size_t most, size_t *size)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *text;
-    int saved;
-
-    if (fd < 0)
-        return NULL;
-    text = read_open(fd, most, size);
-    saved = errno;
-    close(fd);
-    errno = saved;
-    return text;
 }

@@ -11,8 +11,4 @@
  */
 int file_replace(const char *path, const char *text, size_t size, mode_t mode);
 
-/* Reads a file of at most most bytes; ends with a NUL that size does not count. free() it. NULL:
- * errno, EFBIG if it is larger. */
-char *file_read(const char *path, size_t most, size_t *size);
-
 #endif

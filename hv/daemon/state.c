@@ -18,6 +18,7 @@
 
 #include "describe.h"
 #include "file.h"
+#include "vpmu/host.h"
 
 #define STATE_VERSION 1
 #define STATE_BYTES (1u << 30)
@@ -176,7 +177,7 @@ int state_read(const char *path, struct state_head *head,
 {
     struct reading reading = {.head = head, .each = each, .user = user};
     size_t size;
-    char *text = file_read(path, STATE_BYTES, &size);
+    char *text = vpmu_host_load_file(path, STATE_BYTES, &size);
     unsigned wrong;
 
     if (!text && errno == ENOENT)

@@ -637,7 +637,7 @@ struct vpmu_host_source *vpmu_host_described(const char *path, struct vpmu_host_
 {
     struct vpmu_host_error inner;
     size_t size;
-    char *text = host_load_file(path, FILE_MOST, &size);
+    char *text = vpmu_host_load_file(path, FILE_MOST, &size);
 
     if (!text) {
         host_fail(error, "%s: %s", path, strerror(errno));

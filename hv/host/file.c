@@ -71,32 +71,39 @@ long host_read_file(const char *root, char *text, size_t size, const char *path,
     return length;
 }
 
-char *host_load_file(const char *path, size_t most, size_t *size)
+/* One byte more than most is asked for, to see whether there is one. */
+static char *load(int file, size_t most, size_t *size)
 {
-    const int file = open_file(path);
+    size_t room = 0, length = 0;
     char *text = NULL;
-    size_t room = 4096;
-    long length = -1;
+    long got;
 
-    if (file < 0)
-        return NULL;
     do {
-        char *more = room > most + 2 ? NULL : realloc(text, room);
+        room = room ? room * 2 : 4096;
+        if (room > most + 2)
+            room = most + 2;
+        char *more = realloc(text, room);
 
-        if (!more) {
-            errno = room > most + 2 ? EFBIG : ENOMEM;
-            length = -1;
-            break;
-        }
-        text = more;
-        length = lseek(file, 0, SEEK_SET) < 0 ? -1 : read_all(file, text, room);
-        room *= 2;
-    } while (length == (long)(room / 2) - 1);
-    close_file(file);
-    if (length < 0) {
+        got = more ? read_all(file, more + length, room - length) : -1;
+        text = more ? more : text;
+        length += got > 0 ? (size_t)got : 0;
+    } while (got >= 0 && length == room - 1 && length <= most);
+    if (length > most)
+        errno = EFBIG;
+    if (got < 0 || length > most) {
         free(text);
         return NULL;
     }
-    *size = (size_t)length;
+    *size = length;
+    return text;
+}
+
+char *vpmu_host_load_file(const char *path, size_t most, size_t *size)
+{
+    const int file = open_file(path);
+    char *text = file < 0 ? NULL : load(file, most, size);
+
+    if (file >= 0)
+        close_file(file);
     return text;
 }

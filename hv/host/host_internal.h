@@ -207,9 +207,6 @@ void host_copy_printable(char *to, size_t size, const char *text);
 __attribute__((format(printf, 4, 5))) long host_read_file(const char *root, char *text, size_t size,
                                                           const char *path, ...);
 
-/* The same with memory of its own, which the caller frees; NULL with errno. most: bytes at most. */
-char *host_load_file(const char *path, size_t most, size_t *size);
-
 /* Adds holders and VMs of processes, and counts what could not be seen. -1: no memory. */
 int host_add_processes(const char *root, struct vpmu_host *host, struct vpmu_host_error *error);
 

@@ -125,7 +125,7 @@ static int add_domain(struct vpmu_host *host, const char *path)
         .includes_guests = VPMU_FACT_YES,
     };
     size_t size;
-    char *text = host_load_file(path, STATUS_FILE_MOST, &size);
+    char *text = vpmu_host_load_file(path, STATUS_FILE_MOST, &size);
     const bool is_domain = text && host_parse_domain(text, size, &found);
 
     free(text);

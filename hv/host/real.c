@@ -269,7 +269,7 @@ static enum vpmu_fact watchdog_is_perf(const char *root, const char *kernel)
     size_t size;
 
     snprintf(path, sizeof(path), "%s/boot/config-%s", root, kernel);
-    char *config = host_load_file(path, 4u << 20, &size);
+    char *config = vpmu_host_load_file(path, 4u << 20, &size);
 
     if (!config)
         return VPMU_FACT_UNKNOWN;

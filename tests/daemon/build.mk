@@ -33,7 +33,7 @@ daemon_PACKAGES := base unit host manual daemon
 daemon_NEEDS = $(addprefix $(BUILD)/bin/,vpmud vpmud-asan sandbox-probe bench-client client-probe die-at.so vpmuctl)
 
 FUZZ_TARGETS += config
-fuzz_config_SRC := tests/fuzz/config.c hv/daemon/config.c hv/daemon/policy.c hv/daemon/file.c
+fuzz_config_SRC := tests/fuzz/config.c hv/daemon/config.c hv/daemon/policy.c hv/host/file.c
 fuzz_config_CFLAGS = $(host_CFLAGS)
 fuzz_config_LIBS = $(host_LIBS)
 fuzz_config_FLAGS := -max_len=2048

@@ -262,4 +262,12 @@ extern const struct vpmu_check vpmu_checks[];
 /* "ok", "warning", "failure", "unknown". */
 const char *vpmu_verdict_name(enum vpmu_verdict verdict);
 
+/* ---- Files ---- */
+
+/*
+ * Reads a file of at most `most` bytes and adds a NUL that *size does not count; the caller frees
+ * it. NULL with errno: EFBIG if it is larger. Does not wait for a FIFO.
+ */
+char *vpmu_host_load_file(const char *path, size_t most, size_t *size);
+
 #endif
