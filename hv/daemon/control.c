@@ -89,8 +89,7 @@ static struct entry *entry_of(struct call *call, const char *key)
             (is_uuid && !memcmp(uuid, entry->owner.uuid, sizeof(uuid))))
             return entry;
     }
-    snprintf(why, sizeof(why), "\"%s\": \"%.80s\" is the number, name or uuid of no lease", key,
-             text);
+    snprintf(why, sizeof(why), "no lease has the number, name or uuid \"%.80s\"", text);
     fail(call, "not found", why);
     return NULL;
 }
