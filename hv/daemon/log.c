@@ -106,27 +106,51 @@ uint32_t log_format(char *line, uint32_t size, const char *event, const struct l
 }
 
 /* sd-daemon(3): a line of a service may begin with its priority; the journal knows the time. */
-static int put_head(char *line, size_t size, int priority)
+static bool goes_to_journal(void)
 {
-    static const char *const levels[] = {[LOG_ERR] = "error",
-                                         [LOG_WARNING] = "warning",
-                                         [LOG_NOTICE] = "notice",
-                                         [LOG_INFO] = "info"};
+    static enum { NOT_KNOWN, NO, YES } answer;
+
+    if (answer == NOT_KNOWN)
+        answer = getenv("JOURNAL_STREAM") ? YES : NO;
+    return answer == YES;
+}
+
+/* Without printf(): each lease that comes and goes has a line. */
+static void put_time(struct text *text)
+{
     static time_t second;
     static char stamp[32];
     struct timespec now;
     struct tm utc;
 
-    if (getenv("JOURNAL_STREAM"))
-        return snprintf(line, size, "<%d>", priority);
     clock_gettime(CLOCK_REALTIME, &now);
     if (now.tv_sec != second) {
         second = now.tv_sec;
         gmtime_r(&second, &utc);
-        strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &utc);
+        strftime(stamp, sizeof(stamp), "time=%Y-%m-%dT%H:%M:%S.", &utc);
     }
-    return snprintf(line, size, "time=%s.%03ldZ level=%s ", stamp, now.tv_nsec / 1000000,
-                    levels[priority]);
+    put_string(text, stamp);
+    for (long unit = 100000000; unit >= 1000000; unit /= 10)
+        put(text, (char)('0' + now.tv_nsec / unit % 10));
+}
+
+static uint32_t put_head(char *line, uint32_t size, int priority)
+{
+    static const char *const levels[] = {[LOG_ERR] = "Z level=error ",
+                                         [LOG_WARNING] = "Z level=warning ",
+                                         [LOG_NOTICE] = "Z level=notice ",
+                                         [LOG_INFO] = "Z level=info "};
+    struct text text = {.at = line, .room = size};
+
+    if (goes_to_journal()) {
+        put(&text, '<');
+        put(&text, (char)('0' + priority));
+        put(&text, '>');
+    } else {
+        put_time(&text);
+        put_string(&text, levels[priority]);
+    }
+    return (uint32_t)(text.at - line);
 }
 
 static char unwritten[16384];
@@ -148,7 +172,7 @@ void log_flush(void)
 void log_fields(int priority, const char *event, const struct log_field *fields)
 {
     char *line = unwritten + unwritten_size;
-    uint32_t head = (uint32_t)put_head(line, LOG_LINE, priority);
+    uint32_t head = put_head(line, LOG_LINE, priority);
 
     unwritten_size += head + log_format(line + head, LOG_LINE - head, event, fields);
     if (priority < LOG_INFO || unwritten_size > sizeof(unwritten) - LOG_LINE)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * Round trips on vpmud's socket: prints the nanoseconds of an empty one (PING), and of an
- * acquisition of 4 counters of 64 processors with its release. They take turns, in batches; of all
- * batches the fastest counts.
+ * Round trips on vpmud's socket: prints the nanoseconds of an empty one (PING), of an acquisition of
+ * 4 counters of 64 processors with its release, and of a refusal that names a VM. They take turns, in
+ * batches; of all batches the fastest counts.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,8 +33,8 @@ static void receive(void *to, size_t size)
     must(!size || recv(connection, to, size, MSG_WAITALL) == (ssize_t)size, "recv");
 }
 
-/* One request, its body of size bytes; the answer's body stays in message. */
-static void ask(struct vpmu_wire_message *message, uint32_t type, const void *body, uint32_t size)
+/* One request, its body of size bytes; the answer's body stays in message. False: an error. */
+static bool ask(struct vpmu_wire_message *message, uint32_t type, const void *body, uint32_t size)
 {
     static uint32_t serial;
 
@@ -45,7 +45,13 @@ static void ask(struct vpmu_wire_message *message, uint32_t type, const void *bo
          "send");
     receive(&message->header, sizeof(message->header));
     receive(message->body, message->header.size);
-    if (message->header.flags & VPMU_WIRE_FLAG_ERROR)
+    return !(message->header.flags & VPMU_WIRE_FLAG_ERROR);
+}
+
+static void must_ask(struct vpmu_wire_message *message, uint32_t type, const void *body,
+                     uint32_t size)
+{
+    if (!ask(message, type, body, size))
         must(0, message->error.text);
 }
 
@@ -53,23 +59,37 @@ static void ping(void)
 {
     struct vpmu_wire_message message;
 
-    ask(&message, VPMU_WIRE_PING, "", 0);
+    must_ask(&message, VPMU_WIRE_PING, "", 0);
+}
+
+/* So many counters of 64 processors. */
+static bool acquire(struct vpmu_wire_message *message, uint8_t binding, uint16_t gp)
+{
+    const struct {
+        struct vpmu_wire_acquire acquire;
+        uint64_t set;
+    } request = {.acquire.claim = {.binding = binding, .need.gp = gp, .least.gp = gp, .words = 1},
+                 .set = UINT64_MAX};
+
+    return ask(message, VPMU_WIRE_ACQUIRE, &request, sizeof(request));
 }
 
 static void acquire_and_release(void)
 {
-    struct {
-        struct vpmu_wire_acquire acquire;
-        uint64_t set;
-    } request = {
-        .acquire.claim = {.binding = VPMU_BOUND_VCPU, .need.gp = 4, .least.gp = 4, .words = 1},
-        .set = UINT64_MAX};
     struct vpmu_wire_message message;
     struct vpmu_wire_lease release;
 
-    ask(&message, VPMU_WIRE_ACQUIRE, &request, sizeof(request));
+    must(acquire(&message, VPMU_BOUND_VCPU, 4), "acquire");
     release.lease = message.grant.lease;
-    ask(&message, VPMU_WIRE_RELEASE, &release, sizeof(release));
+    must_ask(&message, VPMU_WIRE_RELEASE, &release, sizeof(release));
+}
+
+/* A profiler would starve each VM there, of which the answer names one. */
+static void be_refused(void)
+{
+    struct vpmu_wire_message message;
+
+    must(!acquire(&message, VPMU_BOUND_CPU, 8), "a profiler is granted what VMs have");
 }
 
 static double batch_ns(void (*operation)(void))
@@ -81,25 +101,42 @@ static double batch_ns(void (*operation)(void))
     return (now_ns() - begin) / BATCH;
 }
 
-int main(int argc, char **argv)
+static void be(const char *path, uint32_t kind)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct vpmu_wire_hello hello = {
-        .version_min = 1, .version_max = 1, .kind = VPMU_KIND_VM, .name = "bench"};
+    const struct vpmu_wire_hello hello = {
+        .version_min = 1, .version_max = 1, .kind = kind, .name = "bench"};
     struct vpmu_wire_message message;
-    double empty = 1e12, pair = 1e12;
 
-    must(argc == 2, "usage: bench-client SOCKET");
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s", argv[1]);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
     connection = socket(AF_UNIX, SOCK_STREAM, 0);
     must(!connect(connection, (struct sockaddr *)&address, sizeof(address)), "connect");
-    ask(&message, VPMU_WIRE_HELLO, &hello, sizeof(hello));
-    for (int i = 0; i < BATCHES; i++) {
-        double one = batch_ns(ping), other = batch_ns(acquire_and_release);
+    must_ask(&message, VPMU_WIRE_HELLO, &hello, sizeof(hello));
+}
 
-        empty = one < empty ? one : empty;
-        pair = other < pair ? other : pair;
+int main(int argc, char **argv)
+{
+    void (*const operations[])(void) = {ping, acquire_and_release, be_refused};
+    enum { OPERATIONS = sizeof(operations) / sizeof(operations[0]) };
+    double least[OPERATIONS] = {1e12, 1e12, 1e12};
+    struct vpmu_wire_message message;
+    int vm;
+
+    must(argc == 2, "usage: bench-client SOCKET");
+    be(argv[1], VPMU_KIND_VM);
+    must(acquire(&message, VPMU_BOUND_VCPU, 4), "acquire");
+    vm = connection;
+    be(argv[1], VPMU_KIND_PROFILER);
+    const int connections[OPERATIONS] = {vm, vm, connection};
+
+    for (int i = 0; i < BATCHES; i++) {
+        for (size_t o = 0; o < OPERATIONS; o++) {
+            connection = connections[o];
+            double one = batch_ns(operations[o]);
+
+            least[o] = one < least[o] ? one : least[o];
+        }
     }
-    printf("%.0f %.0f\n", empty, pair);
+    printf("%.0f %.0f %.0f\n", least[0], least[1], least[2]);
     return 0;
 }
