@@ -15,7 +15,8 @@
 #include "hv/cli/lease.h"
 #include "hv/cli/terminal.h"
 
-#define INDENT 12 /* behind the titles */
+#define INDENT 12      /* behind the titles */
+#define RANGES_MOST 40 /* of processors */
 
 static const char help[] =
     "usage: vpmuctl explain [--json] [--control SOCKET] VM\n"
@@ -103,10 +104,16 @@ static void put_amounts(struct page *page, struct json_object *lease)
     }
 }
 
-/* A list has no spaces to wrap it at. */
+/* A list has no spaces to wrap it at, and can have thousands of ranges. */
 static void put_processors(struct page *page, struct json_object *lease)
 {
-    char **ranges = g_strsplit(answer_text(lease, "processors"), ",", -1);
+    char **ranges = g_strsplit(answer_text(lease, "processors"), ",", RANGES_MOST + 1);
+    const bool more = g_strv_length(ranges) > RANGES_MOST;
+
+    if (more) {
+        g_free(ranges[RANGES_MOST]);
+        ranges[RANGES_MOST] = g_strdup("... (--json has them all)");
+    }
     char *list = g_strjoinv(", ", ranges);
 
     put_line(page, "processors", "%s%s", list, answer_flag(lease, "every") ? " (every one)" : "");
@@ -123,9 +130,9 @@ static void put_flags(struct page *page, struct json_object *lease)
 }
 
 static const struct table_column counter_columns[] = {
-    {"COUNTER", TABLE_LEFT, false},  {"SELECTOR", TABLE_RIGHT, true},
-    {"ENABLED", TABLE_RIGHT, false}, {"BACKED", TABLE_RIGHT, false},
-    {"STATE", TABLE_LEFT, false},
+    {"COUNTER", TABLE_LEFT, TABLE_WHOLE},  {"SELECTOR", TABLE_RIGHT, TABLE_CUT},
+    {"ENABLED", TABLE_RIGHT, TABLE_WHOLE}, {"BACKED", TABLE_RIGHT, TABLE_WHOLE},
+    {"STATE", TABLE_LEFT, TABLE_WHOLE},
 };
 
 static void put_counters(struct page *page, struct json_object *lease)

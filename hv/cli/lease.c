@@ -76,8 +76,9 @@ void lease_add_word(struct table *table, struct json_object *lease)
 }
 
 static const struct table_column holder_columns[] = {
-    {"LEASE", TABLE_RIGHT, false}, {"STATE", TABLE_LEFT, false},     {"HAS", TABLE_RIGHT, false},
-    {"PID", TABLE_RIGHT, false},   {"PROCESSORS", TABLE_LEFT, true}, {"HOLDER", TABLE_LEFT, true},
+    {"LEASE", TABLE_RIGHT, TABLE_WHOLE},         {"STATE", TABLE_LEFT, TABLE_WHOLE},
+    {"HAS", TABLE_RIGHT, TABLE_WHOLE},           {"PID", TABLE_RIGHT, TABLE_WHOLE},
+    {"PROCESSORS", TABLE_LEFT, TABLE_CUT_FIRST}, {"HOLDER", TABLE_LEFT, TABLE_CUT},
 };
 
 struct table *holders_new(void)

@@ -25,9 +25,10 @@ static const char revoke_help[] =
     "  --control SOCKET  vpmud's (" CONTROL_SOCKET ")\n";
 
 static const struct table_column columns[] = {
-    {"LEASE", TABLE_RIGHT, false}, {"STATE", TABLE_LEFT, false},  {"KIND", TABLE_LEFT, false},
-    {"GP", TABLE_RIGHT, false},    {"FIXED", TABLE_RIGHT, false}, {"PROCESSORS", TABLE_LEFT, true},
-    {"NAME", TABLE_LEFT, true},
+    {"LEASE", TABLE_RIGHT, TABLE_WHOLE}, {"STATE", TABLE_LEFT, TABLE_WHOLE},
+    {"KIND", TABLE_LEFT, TABLE_WHOLE},   {"GP", TABLE_RIGHT, TABLE_WHOLE},
+    {"FIXED", TABLE_RIGHT, TABLE_WHOLE}, {"PROCESSORS", TABLE_LEFT, TABLE_CUT_FIRST},
+    {"NAME", TABLE_LEFT, TABLE_CUT},
 };
 
 static void add_lease(struct table *table, struct json_object *lease)

@@ -210,9 +210,9 @@ static GPtrArray *uses_of(struct json_object *status)
 }
 
 static const struct table_column processor_columns[] = {
-    {"PROCESSORS", TABLE_LEFT, true}, {"HAS", TABLE_RIGHT, false},
-    {"CPU-WIDE", TABLE_RIGHT, false}, {"A VM USES", TABLE_RIGHT, false},
-    {"LEFT", TABLE_RIGHT, false},     {"VMS", TABLE_RIGHT, false},
+    {"PROCESSORS", TABLE_LEFT, TABLE_CUT_FIRST}, {"HAS", TABLE_RIGHT, TABLE_WHOLE},
+    {"CPU-WIDE", TABLE_RIGHT, TABLE_WHOLE},      {"A VM USES", TABLE_RIGHT, TABLE_WHOLE},
+    {"LEFT", TABLE_RIGHT, TABLE_WHOLE},          {"VMS", TABLE_RIGHT, TABLE_WHOLE},
 };
 
 static void add_use(struct table *table, const struct use *use, bool mediated)

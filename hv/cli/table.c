@@ -91,12 +91,12 @@ static int sum_of(const int *widths, size_t count)
 }
 
 /* The widest column that may be cut further; -1: there is none. */
-static int widest(const struct table *table, const int *widths)
+static int widest(const struct table *table, const int *widths, enum table_cut cut)
 {
     int found = -1;
 
     for (int c = 0; c < (int)table->count; c++)
-        if (table->columns[c].is_cut && widths[c] > (int)strlen(table->columns[c].title) &&
+        if (table->columns[c].cut == cut && widths[c] > (int)strlen(table->columns[c].title) &&
             (found < 0 || widths[c] > widths[found]))
             found = c;
     return found;
@@ -104,10 +104,13 @@ static int widest(const struct table *table, const int *widths)
 
 static void fit(const struct table *table, int *widths, int width)
 {
-    int column;
+    for (int cut = TABLE_CUT_FIRST; cut > TABLE_WHOLE; cut--) {
+        int column;
 
-    while (sum_of(widths, table->count) > width && (column = widest(table, widths)) >= 0)
-        widths[column]--;
+        while (sum_of(widths, table->count) > width &&
+               (column = widest(table, widths, (enum table_cut)cut)) >= 0)
+            widths[column]--;
+    }
 }
 
 /* ---- Lines ---- */

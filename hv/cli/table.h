@@ -13,6 +13,9 @@
 
 enum table_side { TABLE_LEFT, TABLE_RIGHT };
 
+/* What becomes of a column when lines are too wide. It is never narrower than its title. */
+enum table_cut { TABLE_WHOLE, TABLE_CUT, TABLE_CUT_FIRST };
+
 /* What a cell says, which is its colour. */
 enum table_mark {
     TABLE_PLAIN,
@@ -27,7 +30,7 @@ enum table_mark {
 struct table_column {
     const char *title; /* ASCII */
     enum table_side side;
-    bool is_cut; /* may be, down to its title */
+    enum table_cut cut;
 };
 
 struct table;

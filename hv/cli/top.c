@@ -174,10 +174,10 @@ static void add_vm(struct top *top, GPtrArray *rows, struct json_object *lease)
 }
 
 static const struct table_column columns[] = {
-    {"VM", TABLE_LEFT, true},        {"LEASE", TABLE_LEFT, false},
-    {"COUNTER", TABLE_LEFT, false},  {"SELECTOR", TABLE_RIGHT, true},
-    {"ENABLED", TABLE_RIGHT, false}, {"BACKED", TABLE_RIGHT, false},
-    {"STATE", TABLE_LEFT, false},
+    {"VM", TABLE_LEFT, TABLE_CUT},         {"LEASE", TABLE_LEFT, TABLE_WHOLE},
+    {"COUNTER", TABLE_LEFT, TABLE_WHOLE},  {"SELECTOR", TABLE_RIGHT, TABLE_CUT},
+    {"ENABLED", TABLE_RIGHT, TABLE_WHOLE}, {"BACKED", TABLE_RIGHT, TABLE_WHOLE},
+    {"STATE", TABLE_LEFT, TABLE_WHOLE},
 };
 
 static void add_counter(struct table *table, const struct row *row)

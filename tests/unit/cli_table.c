@@ -63,8 +63,9 @@ Test(cli_columns, wrapping)
     g_string_free(text, TRUE);
 }
 
-static const struct table_column columns[] = {
-    {"LEASE", TABLE_RIGHT, false}, {"NAME", TABLE_LEFT, true}, {"PROCESSORS", TABLE_LEFT, true}};
+static const struct table_column columns[] = {{"LEASE", TABLE_RIGHT, TABLE_WHOLE},
+                                              {"NAME", TABLE_LEFT, TABLE_CUT},
+                                              {"PROCESSORS", TABLE_LEFT, TABLE_CUT}};
 
 static void expect(const struct table *table, int width, size_t most, bool colours,
                    const char *expected)
@@ -105,6 +106,20 @@ Test(cli_table, lines)
     expect(table, 80, 1, true,
            "\033[1mLEASE\033[0m  \033[1mNAME\033[0m  \033[1mPROCESSORS\033[0m\n"
            "    7  \033[1;31mvm é\033[0m  0-3\n");
+    table_free(table);
+}
+
+/* Whoever is cut first gives way as far as its title, before another is cut. */
+Test(cli_table, cut_first)
+{
+    static const struct table_column some[] = {{"NAME", TABLE_LEFT, TABLE_CUT},
+                                               {"PROCESSORS", TABLE_LEFT, TABLE_CUT_FIRST}};
+    struct table *table = table_new(some, ROWS(some));
+
+    table_add(table, TABLE_PLAIN, "abcdefgh");
+    table_add(table, TABLE_PLAIN, "0,2,4,6,8,10,12");
+    expect(table, 22, ALL, false, "NAME      PROCESSORS\nabcdefgh  0,2,4,6,8,1+\n");
+    expect(table, 19, ALL, false, "NAME     PROCESSORS\nabcdef+  0,2,4,6,8+\n");
     table_free(table);
 }
 
