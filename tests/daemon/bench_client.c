@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /*
- * Round trips on vpmud's socket: prints the nanoseconds of an empty one (PING), of an acquisition of
- * 4 counters of 64 processors with its release, and of a refusal that names a VM. They take turns, in
- * batches; of all batches the fastest counts.
+ * Round trips on vpmud's socket: prints the nanoseconds of an empty one (PING), of an acquisition
+ * of 4 counters of 64 processors with its release, and of a refusal that names a VM. They take
+ * turns, in batches; of all batches the fastest counts.
  */
 #include <stdio.h>
 #include <stdlib.h>
