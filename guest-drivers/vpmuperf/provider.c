@@ -20,7 +20,7 @@ enum {
 /* A look costs a request for each processor: consumers that come together share one. */
 #define FRESH_MS 10
 /* A collection that never ends does not hold the values for ever. */
-#define COLLECTION_MS 5000
+#define COLLECTION_MS 10000
 
 _Static_assert(sizeof(struct counter_guid) == sizeof(GUID), "GUID");
 _Static_assert(sizeof(PERF_COUNTERSET_INFO) == 40 && sizeof(PERF_COUNTER_INFO) == 32,
