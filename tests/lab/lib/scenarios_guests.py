@@ -36,7 +36,7 @@ MOVES = 5
 PERF_COMMANDS = (
     "sleep 5",
     "perf stat -e instructions,cycles,branches,branch-misses,r00d1,r00c3,r0076,r00c4 mix",
-    "perf record -c 100003 -e instructions -o /tmp/recorded loop",
+    "perf record -c 100003 -e instructions -o recorded loop",
     "perf stat -a -e instructions:u,cycles:k sleep 5",
 )
 STATUS_DEVICE, PAGES_BAR, PAGE = (0x1234, 0x5650), 2, 4096
