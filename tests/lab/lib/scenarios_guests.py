@@ -30,7 +30,7 @@ LEGACY_COUNTERS = 4
 MOST_UNSEEN_NS = 2_000_000_000  # for which a guest runs before it is told that it is starved
 # Times mean nothing here, so what looking costs is counted: a thousandth of a slow processor's 10^9.
 MOST_INSTRUCTIONS = 1_000_000  # in a second, of the vCPU's thread in the host
-WATCHED_S = 20
+WATCHED_S = int(os.environ.get("WATCHED_S", "20"))
 MEASURED_S = 10
 MOVES = 5
 PERF_COMMANDS = (
