@@ -30,7 +30,7 @@ prog_sandbox-probe_PACKAGES := host
 
 SUITES += daemon
 daemon_PACKAGES := base unit host manual daemon
-daemon_NEEDS = $(addprefix $(BUILD)/bin/,vpmud vpmud-asan sandbox-probe bench-client client-probe die-at.so vpmuctl)
+daemon_NEEDS = $(addprefix $(BUILD)/bin/,vpmud vpmud-asan sandbox-probe bench-client client-probe die-at.so vpmuctl vpmuctl-asan)
 
 FUZZ_TARGETS += config
 fuzz_config_SRC := tests/fuzz/config.c hv/daemon/config.c hv/daemon/policy.c hv/host/file.c
