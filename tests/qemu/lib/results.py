@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a case says: lines "PASS name", "FAIL name: why", "SKIP name: why"."""
 
+import os
+import time
+
 
 class Skipped(Exception):
     """The case cannot be run here; its text says why."""
@@ -31,3 +34,19 @@ class Results:
     def remark(self, text):
         """A line that is no result: a seed, a figure."""
         self.lines.append(f"{self.name}: {text}")
+
+
+def run_case(name, case, *arguments, **more):
+    """case(results, ...) to its end, whatever becomes of it. VPMU_TRACE lets its exceptions through."""
+    results = Results(name)
+    begin = time.monotonic()
+    try:
+        case(results, *arguments, **more)
+    except Skipped as reason:
+        results.skip(str(reason))
+    except Exception as error:  # pylint: disable=broad-except
+        if os.environ.get("VPMU_TRACE"):
+            raise
+        results.check("runs to its end", False, f"{type(error).__name__}: {error}")
+    results.remark(f"{time.monotonic() - begin:.1f} s")
+    return results
