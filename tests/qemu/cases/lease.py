@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """-object vpmu,socket=: QEMU as a client of vpmud. Here under TCG, on a described machine; tests/lab has KVM's."""
 
+import json
 import os
 import socket
 import tempfile
@@ -85,9 +86,10 @@ def renewed(results, _):
 
 
 def is_written_down(daemon):
-    """As a lease that somebody has, and not as one that is held for him."""
-    _head, *leases = daemon.state.read_text().splitlines()
-    return any('"vm"' in line and '"live"' in line for line in leases)
+    """By this daemon, and as a lease that somebody has, not as one that is held for him."""
+    head, *leases = daemon.state.read_text().splitlines()
+    return (json.loads(head)["instance"] == daemon.ask("status")["instance"]
+            and any('"vm"' in line and '"live"' in line for line in leases))
 
 
 def yielding(results, _):
