@@ -31,16 +31,12 @@ class Wine:
         self.folder.mkdir(parents=True)
         try:
             done = self._call(["wineboot", "-i"])
+            if done.returncode:
+                raise RuntimeError(f"wineboot: exit status {done.returncode}: {done.stderr.strip()}")
+            self._keep_services()
         except BaseException:
             self.__exit__()
             raise
-        if done.returncode:
-            self.__exit__()
-            raise RuntimeError(f"wineboot: exit status {done.returncode}: {done.stderr.strip()}")
-        # While a program runs, Wine's service manager does: without, each run would start it anew, and with
-        # it the services that start by themselves.
-        self.guard = subprocess.Popen(["wine", "cmd"], env=self.env, stdin=subprocess.PIPE,
-                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return self
 
     def __exit__(self, *_):
@@ -48,8 +44,23 @@ class Wine:
         subprocess.run(["wineserver", "-w"], env=self.env, check=False, timeout=PATIENCE_S)
         if self.guard:
             self.guard.stdin.close()
+            self.guard.stdout.close()
             self.guard.wait()
         shutil.rmtree(self.prefix, ignore_errors=True)
+
+    def _keep_services(self):
+        """Starts a program that idles, and waits until it runs.
+
+        While a program runs, Wine's service manager does: without, each run would start it anew, and with it
+        the services that start by themselves. Whoever starts it hands its pipes on to it, too, and these do
+        not end with the program: that must not be a program of the tests.
+        """
+        self.guard = subprocess.Popen(["wine", "cmd"], env=self.env, stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.guard.stdin.write("echo ready\n")
+        self.guard.stdin.flush()
+        if not any("ready" in line for line in self.guard.stdout):
+            raise RuntimeError("wine cmd: it has ended")
 
     def _call(self, command, **more):
         return subprocess.run(command, env=self.env | more, capture_output=True, stdin=subprocess.DEVNULL,
