@@ -8,6 +8,7 @@
 #include "io.h"
 #include "libc.h"
 #include "pnp.h"
+#include "processor.h"
 #include "scenarios.h"
 #include "source/device.h"
 #include "thread.h"
@@ -170,7 +171,9 @@ void vpmu_source(void)
 /* The device looks now and then. Work goes on until it has seen the counters run. */
 static bool host_has_looked(struct source *source)
 {
-    for (unsigned i = 0; i < 10000; i++) {
+    uint64_t deadline = time_now() + PATIENCE_S * 10000000ull;
+
+    while (time_now() < deadline) {
         const struct source_record *record;
         if (source_read(source, 0, &processor) < 0)
             return false;

@@ -14,7 +14,7 @@
 #include "vpmu/status.h"
 #include "vpmu_user.h"
 
-enum { ROUNDS = 5000, PATIENCE_S = 90, BRANCHES = 0xc2 };
+enum { ROUNDS = 5000, BRANCHES = 0xc2 };
 
 static uint64_t acquire_whole(HANDLE vpmu)
 {

@@ -10,6 +10,9 @@
 #define HEADER(type) {sizeof(struct type), VPMU_IOCTL_VERSION}
 #define VERIFY_ITERATIONS 1000u
 
+/** How long a test waits for what the host does by its own clock; not a measurement. */
+#define PATIENCE_S 90u
+
 /** Active processors. */
 unsigned processor_total(void);
 
