@@ -322,10 +322,18 @@ def denied(results):
 
 # --- run ---
 
+def as_from_a_terminal():
+    """In the child: no signal is ignored, as for what nohup or a shell's & has started."""
+    die_with_parent()
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def started(daemon, *words):
     """A `run` in the background, when its lease is there."""
     process = subprocess.Popen([PROGRAM, "run", "--socket", daemon.socket, "--name", "prof", *words], text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=PLAIN, preexec_fn=die_with_parent)
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=PLAIN,
+                               preexec_fn=as_from_a_terminal)
     eventually(lambda: "prof" in daemon.leases(), "no lease")
     return process
 
