@@ -3,7 +3,7 @@
  * A nested guest under SVM, as small as one can be: it runs in this image's own address space until
  * it calls. GuestOnly counters see its instructions and no others, HostOnly counters all but its,
  * and a counter's overflow in the guest leaves it at the very next instruction. VMRUN of a guest
- * that has a virtual interrupt loses none of the host's.
+ * that has a virtual interrupt loses none of the host's, and what it injects comes once.
  */
 #include "amd.h"
 #include "apic.h"
@@ -67,6 +67,8 @@ enum vmcb_field {
 #define TICKS 20000
 #define TICK_NS 20000
 #define ENTRIES 10
+#define INJECTIONS 5000
+#define INTERRUPT_FRAME 40 /* SS, RSP, RFLAGS, CS, RIP */
 
 static uint8_t *vmcb;
 
@@ -335,6 +337,50 @@ static void test_host_interrupts(void)
     report_equal(lost, 0, "lost timer interrupts of the host");
 }
 
+static uint8_t *guest_stack;
+static volatile bool injecting;
+static unsigned twice;
+
+/* Its handler is the guest's code, which calls with one frame on the stack. */
+static void inject(struct trap_frame *frame)
+{
+    (void)frame;
+    for (unsigned n = 0; injecting && n < INJECTIONS; n++) {
+        prepare_guest();
+        *field(VMCB_RSP) = (uintptr_t)guest_stack + PAGE_SIZE;
+        *field(VMCB_EVENTINJ) = INJECT(0, VECTOR_INJECTED);
+        enter_guest((uintptr_t)vmcb);
+        twice += *field(VMCB_RSP) != (uintptr_t)guest_stack + PAGE_SIZE - INTERRUPT_FRAME;
+    }
+    injecting = false;
+}
+
+static void send_nmis(void *unused)
+{
+    (void)unused;
+    while (injecting) {
+        apic_send_nmi(0);
+        spin(ROUNDS);
+    }
+}
+
+/*
+ * In an NMI's handler no other NMI is taken, but each that another processor sends makes QEMU look
+ * whether there is something to do.
+ */
+static void test_injected_once(void)
+{
+    guest_stack = pages_alloc(1);
+    trap_set_entry(VECTOR_INJECTED, guest_code);
+    trap_set(EXC_NMI, inject);
+    injecting = true;
+    on_cpu_start(1, send_nmis, NULL);
+    while (injecting)
+        spin(1);
+    on_cpu_wait(1);
+    report_equal(twice, 0, "injected interrupts that came twice");
+}
+
 void guest_main(void)
 {
     vmcb = pages_alloc(1);
@@ -346,4 +392,5 @@ void guest_main(void)
     test_overflow();
     test_overflow_of_vmrun();
     test_host_interrupts();
+    test_injected_once();
 }
