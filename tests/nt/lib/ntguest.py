@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-TIMEOUT_S = 60
+TIMEOUT_S = 120
 PASSED_STATUS = 1  # isa-debug-exit: 2 * 0 + 1
 SUMMARY = re.compile(r"SUMMARY (\d+) passed, (\d+) failed, (\d+) skipped")
 RESULT = re.compile(r"(PASS|FAIL|SKIP) (.*)")
