@@ -4,6 +4,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 BUILD = Path(os.environ["BUILD"])
@@ -17,7 +18,9 @@ class Wine:
     def __init__(self):
         self.guard = None
         self.folder = BUILD / "wine"
-        self.prefix = self.folder / "prefix"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # Another one each time: of the last, a server may be about to end.
+        self.prefix = Path(tempfile.mkdtemp(prefix="prefix-", dir=self.folder))
         self.env = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")} | {
             "WINEPREFIX": str(self.prefix),
             "WINEARCH": "win64",
@@ -27,8 +30,6 @@ class Wine:
         }
 
     def __enter__(self):
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True)
         try:
             done = self._call(["wineboot", "-i"])
             if done.returncode:
