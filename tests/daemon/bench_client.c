@@ -27,10 +27,14 @@ static void must(int good, const char *what)
     exit(1);
 }
 
-static void receive(void *to, size_t size)
+/* One answer, with one call, as it was sent: a second one for the body would count for the daemon.
+ */
+static void receive(struct vpmu_wire_message *message)
 {
-    /* Nothing to come is not waited for: recv() would. */
-    must(!size || recv(connection, to, size, MSG_WAITALL) == (ssize_t)size, "recv");
+    const ssize_t size = recv(connection, message, sizeof(*message), 0);
+
+    must(size >= (ssize_t)sizeof(message->header) && size == (ssize_t)vpmu_wire_size(message),
+         "recv");
 }
 
 /* One request, its body of size bytes; the answer's body stays in message. False: an error. */
@@ -43,8 +47,7 @@ static bool ask(struct vpmu_wire_message *message, uint32_t type, const void *bo
     memcpy(message->body, body, size);
     must(send(connection, message, vpmu_wire_size(message), 0) == (ssize_t)vpmu_wire_size(message),
          "send");
-    receive(&message->header, sizeof(message->header));
-    receive(message->body, message->header.size);
+    receive(message);
     return !(message->header.flags & VPMU_WIRE_FLAG_ERROR);
 }
 
