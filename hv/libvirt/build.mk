@@ -27,3 +27,9 @@ fuzz_domain_SRC = tests/fuzz/domain.c $(domain_SRC)
 fuzz_domain_CFLAGS = $(domain_CFLAGS)
 fuzz_domain_LIBS = $(domain_LIBS)
 fuzz_domain_FLAGS := -max_len=8192
+
+FUZZ_TARGETS += hook
+fuzz_hook_SRC = tests/fuzz/hook.c hv/libvirt/ask.c $(domain_SRC)
+fuzz_hook_CFLAGS = $(domain_CFLAGS)
+fuzz_hook_LIBS = $(domain_LIBS)
+fuzz_hook_FLAGS := -max_len=8192
