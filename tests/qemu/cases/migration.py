@@ -155,6 +155,19 @@ def hold(results, _):
                 check_guest(results, cpu, guest.machine)
 
 
+def between(results, _):
+    """It stands between an overflow and its interrupt, which comes where it goes on: at once, and once."""
+    panic = ("-device", "pvpanic", "-action", "panic=pause")
+    for accel in ((), ("-accel", "tcg,thread=single")):
+        with tempfile.TemporaryDirectory() as folder:
+            with Travel(folder, ON, "stop", 1, (*panic, *accel)) as guest:
+                guest.machine.wait_event(lambda event: event["event"] == "STOP")
+                guest.move()
+                guest.go_on()
+                guest.machine.end("stop")
+                check_guest(results, " ".join(accel) or "by default", guest.machine)
+
+
 def reference_cycles(machine):
     return machine.counter("fixed", 2)["value"]
 
@@ -433,6 +446,7 @@ CASES = (
     amd,
     often,
     hold,
+    between,
     halted,
     snapshots,
     refused,

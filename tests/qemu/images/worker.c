@@ -6,9 +6,9 @@
  * own rounds, so every count is known to the last instruction however long the phase took and
  * whatever was done to QEMU in the meantime.
  *
- * Command line: the phases (user, kernel, hold, halt), which run in this order; period= (of the
- * interrupts in ring 3, 0 for none). Of each phase it prints "READY phase", then the results and
- * "VALUE cpu counter value" for each counter, then "DONE phase", and goes on after another NMI.
+ * Command line: the phases (user, kernel, hold, halt, stop), which run in this order; period= (of
+ * the interrupts in ring 3, 0 for none). Of each phase it prints "READY phase", then the results
+ * and "VALUE cpu counter value" for each counter, then "DONE phase", and goes on after another NMI.
  */
 #include "apic.h"
 #include "cpu.h"
@@ -379,14 +379,63 @@ static void halt(void *unused)
     report(true, "woken");
 }
 
+/*
+ * Stops the machine with the instruction that overflows: WRMSR, two MOVs and the OUT are counted.
+ * pvpanic's port and bit: docs/specs/pvpanic.rst of QEMU.
+ */
+#define STOP_INSNS 4
+void stop_machine(void);
+extern const uint8_t stopped_at[];
+asm(".pushsection .text\n"
+    "stop_machine:\n"
+    "    mov $0x38f, %ecx\n" /* IA32_PERF_GLOBAL_CTRL */
+    "    xor %edx, %edx\n"
+    "    mov $1, %eax\n"
+    "    wrmsr\n"
+    "    mov $0x505, %edx\n"
+    "    mov $1, %eax\n"
+    "    out %al, %dx\n"
+    "stopped_at:\n"
+    "    cmpl $0, %gs:8\n"
+    "    je stopped_at\n"
+    "    ret\n"
+    ".popsection\n");
+
+static volatile uint64_t stop_pmis, stop_pmi_at;
+
+static void on_stop_pmi(struct trap_frame *frame)
+{
+    stop_pmis++;
+    stop_pmi_at = frame->rip;
+    apic_eoi();
+}
+
+/* Between an overflow and its interrupt: whoever runs QEMU lets it go on, here or elsewhere. */
+static void stop(void *unused)
+{
+    (void)unused;
+    if (this_cpu()->id)
+        return;
+    pmu_clear();
+    pmu_program(counter(false, 0), EVENT_INSTRUCTIONS, EVTSEL_OS | EVTSEL_INT,
+                pmu_before_overflow(counter(false, 0), STOP_INSNS));
+    trap_set(VECTOR_PMI, on_stop_pmi);
+    apic_write(APIC_LVT_PMI, VECTOR_PMI);
+    client()->told = 0;
+    sti();
+    stop_machine();
+    cli();
+    wrmsr(MSR_GLOBAL_CTRL, 0);
+    trap_set(VECTOR_PMI, on_pmi);
+    report_equal(stop_pmis, 1, "interrupts of the overflow");
+    report_equal(stop_pmi_at, (uintptr_t)stopped_at, "where");
+}
+
 static const struct {
     const char *name;
     cpu_work *fn;
 } phases[] = {
-    {"user", count_user},
-    {"kernel", count_kernel},
-    {"hold", hold},
-    {"halt", halt},
+    {"user", count_user}, {"kernel", count_kernel}, {"hold", hold}, {"halt", halt}, {"stop", stop},
 };
 
 static void print_values(void *unused)

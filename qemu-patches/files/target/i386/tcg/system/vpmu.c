@@ -29,6 +29,7 @@
 #include "qemu/log.h"
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
+#include "system/runstate.h"
 #include "cpu.h"
 #include "exec/exec-all.h"
 #include "exec/helper-proto.h"
@@ -59,6 +60,7 @@ struct X86VPMU {
     uint64_t mark;
     int mark_class;
     QEMUTimer *deadline;
+    VMChangeStateEntry *stop;
 };
 
 /* What each event is counted as. Events that are not here are not kept. */
@@ -353,6 +355,20 @@ static void deadline_passed(void *opaque)
     X86VPMU *v = opaque;
 
     async_run_on_cpu(CPU(v->cpu), deadline_on_cpu, RUN_ON_CPU_NULL);
+}
+
+/*
+ * A vCPU may stop between an overflow and its interrupt. Not so the machine: the
+ * interrupt is raised before anything is saved, for when cpu/vpmu is, the field
+ * that tells the vCPU to look for interrupts has been.
+ */
+static void vm_state_changed(void *opaque, bool running, RunState state)
+{
+    X86VPMU *v = opaque;
+
+    if (!running) {
+        vpmu_sync(&v->model);
+    }
 }
 
 /* What the translator's side tells */
@@ -729,6 +745,7 @@ bool x86_vpmu_realize(X86CPU *cpu, Error **errp)
     v = g_new0(X86VPMU, 1);
     v->cpu = cpu;
     v->deadline = timer_new_ns(QEMU_CLOCK_VIRTUAL, deadline_passed, v);
+    v->stop = qemu_add_vm_change_state_handler(vm_state_changed, v);
     cpu->vpmu = v;
     vpmu_init(&v->model, config, ops_of(x86_vpmu_object()), v);
     x86_vpmu_watch(cpu);
@@ -739,6 +756,7 @@ void x86_vpmu_unrealize(X86CPU *cpu)
 {
     if (cpu->vpmu) {
         timer_free(cpu->vpmu->deadline);
+        qemu_del_vm_change_state_handler(cpu->vpmu->stop);
         g_free(cpu->vpmu);
         cpu->vpmu = NULL;
     }
