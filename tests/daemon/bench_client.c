@@ -27,8 +27,7 @@ static void must(int good, const char *what)
     exit(1);
 }
 
-/* One answer, with one call, as it was sent: a second one for the body would count for the daemon.
- */
+/* One answer, with one call: a second one for the body would count for the daemon. */
 static void receive(struct vpmu_wire_message *message)
 {
     const ssize_t size = recv(connection, message, sizeof(*message), 0);

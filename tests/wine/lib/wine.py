@@ -57,7 +57,7 @@ class Wine:
         not end with the program: that must not be a program of the tests.
         """
         self.guard = subprocess.Popen(["wine", "cmd"], env=self.env, stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace")
         self.guard.stdin.write("echo ready\n")
         self.guard.stdin.flush()
         if not any("ready" in line for line in self.guard.stdout):
