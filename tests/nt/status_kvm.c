@@ -5,9 +5,7 @@
  * that it waits for: NT-READY (take all counters), NT-STARVED (give them back).
  */
 #include "check.h"
-#include "pnp.h"
 #include "processor.h"
-#include "scenarios.h"
 #include "status_test.h"
 #include "thread.h"
 #include "user_work.h"
@@ -142,26 +140,9 @@ static void kvm_program(void *argument)
     check_exact(vpmu, counters);
 }
 
-static void run_bound(void (*program)(void *))
-{
-    struct driver *driver = scenario_load("vpmu.sys");
-    PDEVICE_OBJECT device;
-
-    if (!driver)
-        return;
-    device = status_bind(driver);
-    check(device != NULL, "vpmu: the machine has a status device");
-    if (device) {
-        run_as_process(program, NULL);
-        check(pnp_interrupts() > 0, "vpmu: it has sent messages");
-        pnp_remove(device);
-    }
-    driver_unload(driver);
-}
-
 void status_kvm(void)
 {
-    run_bound(kvm_program);
+    status_on_device(kvm_program, status_remove);
 }
 
 /* Branches are denied: they read 0, and that is called filtered. */
@@ -195,5 +176,5 @@ static void denied_program(void *argument)
 
 void status_kvm_denied(void)
 {
-    run_bound(denied_program);
+    status_on_device(denied_program, status_remove);
 }

@@ -282,10 +282,9 @@ static void check_without(NTSTATUS why)
     run_as_process(without_device, &why);
 }
 
-static void on_device(void (*program)(void *))
+void status_on_device(void (*program)(void *), void (*then)(PDEVICE_OBJECT))
 {
     struct driver *driver = scenario_load("vpmu.sys");
-    unsigned before = pnp_interrupts();
     PDEVICE_OBJECT device;
 
     if (!driver)
@@ -294,16 +293,26 @@ static void on_device(void (*program)(void *))
     check(device != NULL, "vpmu: the machine has a status device");
     if (device) {
         run_as_process(program, device);
-        check(pnp_interrupts() > before, "vpmu: it has sent messages");
-        pnp_remove(device);
-        check_without(STATUS_NO_SUCH_DEVICE);
+        then(device);
     }
     driver_unload(driver);
 }
 
+void status_remove(PDEVICE_OBJECT device)
+{
+    check(pnp_interrupts() > 0, "vpmu: it has sent messages");
+    pnp_remove(device);
+}
+
+static void remove_and_go_without(PDEVICE_OBJECT device)
+{
+    status_remove(device);
+    check_without(STATUS_NO_SUCH_DEVICE);
+}
+
 void status_device(void)
 {
-    on_device(device_program);
+    status_on_device(device_program, remove_and_go_without);
 }
 
 static void denied_program(void *argument)
@@ -318,18 +327,7 @@ static void denied_program(void *argument)
 
 void status_denied(void)
 {
-    struct driver *driver = scenario_load("vpmu.sys");
-    PDEVICE_OBJECT device;
-
-    if (!driver)
-        return;
-    device = status_bind(driver);
-    check(device != NULL, "vpmu: the machine has a status device");
-    if (device) {
-        run_as_process(denied_program, NULL);
-        pnp_remove(device);
-    }
-    driver_unload(driver);
+    status_on_device(denied_program, pnp_remove);
 }
 
 /*
@@ -357,20 +355,15 @@ static void surprise_program(void *argument)
     check_equal((ULONG)host.device_status, (ULONG)STATUS_DEVICE_REMOVED, "vpmu: why");
 }
 
+static void go_without_removed(PDEVICE_OBJECT device)
+{
+    (void)device;
+    check_without(STATUS_DEVICE_REMOVED);
+}
+
 void status_surprise(void)
 {
-    struct driver *driver = scenario_load("vpmu.sys");
-    PDEVICE_OBJECT device;
-
-    if (!driver)
-        return;
-    device = status_bind(driver);
-    check(device != NULL, "vpmu: the machine has a status device");
-    if (device) {
-        run_as_process(surprise_program, device);
-        check_without(STATUS_DEVICE_REMOVED);
-    }
-    driver_unload(driver);
+    status_on_device(surprise_program, go_without_removed);
 }
 
 void status_none(void)

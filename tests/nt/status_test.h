@@ -7,6 +7,12 @@
 /** Finds the machine's status device and starts the driver on it. NULL: there is none. */
 PDEVICE_OBJECT status_bind(struct driver *driver);
 
+/** Starts vpmu.sys on the status device, runs program(device) as a process, then then(device). */
+void status_on_device(void (*program)(void *), void (*then)(PDEVICE_OBJECT));
+
+/** Removes the device, which must have interrupted. */
+void status_remove(PDEVICE_OBJECT device);
+
 /** Waits for the end of a request; false and a failed check if it does not come. */
 bool status_ends(struct user_request *request, NTSTATUS want, const char *what);
 
