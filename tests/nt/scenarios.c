@@ -209,6 +209,7 @@ const struct scenario scenarios[] = {
     {"status-none", status_none},
     {"status-kvm", status_kvm},
     {"status-kvm-denied", status_kvm_denied},
+    {"status-kvm-resize", status_kvm_resize},
     {"clients", vpmu_clients},
     {"clients-amd", vpmu_clients_amd},
     {"demo", vpmu_demo},

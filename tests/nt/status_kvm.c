@@ -2,7 +2,8 @@
 /*
  * vpmu.sys as a guest of KVM, on an AMD processor, whose PMU this kernel's HAL does not know: the
  * whole PMU is granted and nothing is proved by that. What the host does meanwhile is told by lines
- * that it waits for: NT-READY (take all counters), NT-STARVED (give them back).
+ * that it waits for: NT-READY (take all counters), NT-STARVED (give them back); NT-GIVEN (take what
+ * this guest has given back), NT-REFUSED (the same).
  */
 #include "check.h"
 #include "processor.h"
@@ -12,7 +13,7 @@
 #include "vpmu/status.h"
 #include "vpmu_user.h"
 
-enum { ROUNDS = 5000, BRANCHES = 0xc2 };
+enum { ROUNDS = 5000, IDLE = 100, BRANCHES = 0xc2 };
 
 static uint64_t acquire_whole(HANDLE vpmu)
 {
@@ -177,4 +178,55 @@ static void denied_program(void *argument)
 void status_kvm_denied(void)
 {
     status_on_device(denied_program, status_remove);
+}
+
+/* Asks for so many counters; what the host answers. */
+static NTSTATUS resize(HANDLE vpmu, uint32_t gp, struct vpmu_host *host)
+{
+    struct user_request *request = vpmu_resize(vpmu, gp, 0, host);
+    ULONG returned;
+
+    if (!user_ioctl_wait(request, PATIENCE_S * 1000))
+        user_ioctl_cancel(request);
+    return user_ioctl_end(request, &returned);
+}
+
+static void give_all_but_one(HANDLE vpmu, struct vpmu_host *host)
+{
+    vpmu_status_is(resize(vpmu, 1, host), STATUS_SUCCESS, "resize to one counter");
+    check_equal(host->granted_gp, 1, "vpmu: counters after that");
+}
+
+/* The host's profiler takes what is given back when it comes to it, and gives it back later. */
+static void resize_program(void *argument)
+{
+    uint64_t deadline = time_now() + PATIENCE_S * 10000000ull;
+    HANDLE vpmu = vpmu_open();
+    struct vpmu_host host = {0};
+    NTSTATUS status;
+
+    (void)argument;
+    check_host(vpmu);
+    give_all_but_one(vpmu, &host);
+    note("NT-GIVEN");
+    while (NT_SUCCESS(status = resize(vpmu, host.shape_gp, &host)) && time_now() < deadline) {
+        give_all_but_one(vpmu, &host);
+        for (unsigned i = 0; i < IDLE; i++)
+            thread_run_user(user_work, ROUNDS);
+    }
+    vpmu_status_is(status, STATUS_INSUFFICIENT_RESOURCES, "resize, when a profiler has the others");
+    vpmu_status_is(vpmu_host(vpmu, &host), STATUS_SUCCESS, "host");
+    check_equal(host.granted_gp, 1, "vpmu: that changes nothing");
+    note("NT-REFUSED");
+    do
+        status = resize(vpmu, host.shape_gp, &host);
+    while (!NT_SUCCESS(status) && time_now() < deadline);
+    vpmu_status_is(status, STATUS_SUCCESS, "resize, when they are free");
+    check_host(vpmu);
+    check_exact(vpmu, acquire_whole(vpmu));
+}
+
+void status_kvm_resize(void)
+{
+    status_on_device(resize_program, status_remove);
 }

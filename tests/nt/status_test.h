@@ -27,5 +27,6 @@ void status_none(void);
  * (tests/lab/lib/scenarios_nt.py). */
 void status_kvm(void);
 void status_kvm_denied(void);
+void status_kvm_resize(void);
 
 #endif

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The NT test guest on the real KVM, with vpmu.sys on the status device (tests/nt/status_kvm.c)."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -10,9 +11,12 @@ from pathlib import Path
 import kvm
 from checks import Checks, equal, require
 from kvm import Pinned
+from scenarios_guests import Host, until
+from wire import Refused
 
 TIMEOUT_S = 170
 COUNTERS = 6
+GUEST = "nt"
 PASSED_STATUS = 1  # isa-debug-exit: 2 * 0 + 1
 SUMMARY = re.compile(r"SUMMARY (\d+) passed, (\d+) failed, 0 skipped")
 
@@ -25,7 +29,7 @@ def command(scenario, vpmu, vcpus):
         "-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot",
         "-device", "isa-debug-exit,iobase=0xf4,iosize=4",
         "-object", ",".join(filter(None, ("vpmu,id=vpmu0", vpmu))), "-device", "vpmu-status",
-        "-kernel", build / "tests/nt/ntguest.elf", "-append", f"scenario={scenario}",
+        "-name", f"guest={GUEST}", "-kernel", build / "tests/nt/ntguest.elf", "-append", f"scenario={scenario}",
         "-initrd", build / "guest-drivers/vpmu.sys"]
 
 
@@ -84,7 +88,30 @@ def denied(checks):
         run_guest("status-kvm-denied", "deny=branches")
 
 
-SCENARIOS = {f"nt-{function.__name__}": function for function in (states, denied)}
+def resize(checks):
+    """What a guest gives back a profiler can have; while it does the guest cannot, and afterwards it can."""
+    fresh(checks)
+    with Host() as host, host.profiler("sampler") as other:
+
+        def has_them():
+            with contextlib.suppress(Refused):
+                other.acquire(COUNTERS - 1)
+                return True
+            return False
+
+        def on_line(line):
+            if line == "NT-GIVEN":
+                until("a profiler gets what the guest has given back", has_them)
+            elif line == "NT-REFUSED":
+                equal("the guest's lease", host.leases("live")[GUEST]["granted"], {"gp": 1, "fixed": 0})
+                other.__exit__()
+
+        with checks.check("vpmu.sys: gives counters back, to a profiler, and has them again when it has gone"):
+            lines = run_guest("status-kvm-resize", f"socket={host.socket}", on_line=on_line)
+            require("NT-GIVEN" in lines and "NT-REFUSED" in lines, "the host had no part in it")
+
+
+SCENARIOS = {f"nt-{function.__name__}": function for function in (states, denied, resize)}
 
 
 def register(scenarios, checks: Checks):
