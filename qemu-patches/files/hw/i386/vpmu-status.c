@@ -32,6 +32,10 @@ OBJECT_DECLARE_SIMPLE_TYPE(VPMUStatus, VPMU_STATUS)
 #define MSIX_BAR 4
 #define REGISTERS_SIZE (4 * KiB)
 
+/* What a guest may ask of the host: so much at once, and then at that pace. */
+#define REQUESTS_AT_ONCE 16
+#define REQUEST_MS 10
+
 #define WORD(field) (offsetof(struct vpmu_status_registers, field) / 4)
 #define WORDS (sizeof(struct vpmu_status_registers) / 4)
 
@@ -46,6 +50,8 @@ struct VPMUStatus {
         uint32_t words[WORDS];
     };
     uint32_t asked_gp, asked_fixed; /* for which the guest last got SUCCESS */
+    QEMUTimer *later;     /* when it is the pending request's turn */
+    int64_t paced_ms;     /* the turn of the request before, or long ago */
     uint32_t sequence;    /* of the page written last, whichever it was */
     uint32_t revocations; /* that are in the register already */
 };
@@ -195,7 +201,8 @@ static void resized(void *opaque, uint32_t ntstatus)
 {
     VPMUStatus *s = opaque;
 
-    if (s->registers.request_status != VPMU_STATUS_PENDING) {
+    if (s->registers.request_status != VPMU_STATUS_PENDING ||
+        timer_pending(s->later)) {
         ask_again(s); /* it is from before a reset or a loadvm */
         return;
     }
@@ -206,10 +213,26 @@ static void resized(void *opaque, uint32_t ntstatus)
     answer(s, ntstatus);
 }
 
-static void resize(VPMUStatus *s)
+static void resize(void *opaque)
 {
+    VPMUStatus *s = opaque;
+
     x86_vpmu_resize(s->registers.request_gp, s->registers.request_fixed,
                     resized, s);
+}
+
+/* Each request costs the host an answer and perhaps a line in a log. */
+static void resize_in_turn(VPMUStatus *s)
+{
+    int64_t now = qemu_clock_get_ms(QEMU_CLOCK_REALTIME);
+
+    s->paced_ms = MAX(s->paced_ms, now - REQUESTS_AT_ONCE * REQUEST_MS) +
+        REQUEST_MS;
+    if (s->paced_ms <= now) {
+        resize(s);
+    } else {
+        timer_mod(s->later, s->paced_ms);
+    }
 }
 
 static void submit(VPMUStatus *s)
@@ -219,7 +242,7 @@ static void submit(VPMUStatus *s)
     s->registers.request = 0;
     s->registers.request_status = VPMU_STATUS_PENDING;
     if (request == VPMU_REQUEST_RESIZE) {
-        resize(s);
+        resize_in_turn(s);
     } else {
         guest_error("there is no request %" PRIu32, request);
         answer(s, VPMU_STATUS_INVALID_PARAMETER);
@@ -303,6 +326,7 @@ static void vpmu_status_reset(DeviceState *dev)
 {
     VPMUStatus *s = VPMU_STATUS(dev);
 
+    timer_del(s->later);
     s->registers.interrupt = 0;
     s->registers.request_gp = 0;
     s->registers.request_fixed = 0;
@@ -316,6 +340,7 @@ static int vpmu_status_post_load(void *opaque, int version_id)
     VPMUStatus *s = opaque;
 
     put_all_pages(s);
+    timer_del(s->later);
     if (s->registers.request_status == VPMU_STATUS_PENDING) {
         resize(s);
     } else {
@@ -426,6 +451,7 @@ static void vpmu_status_realize(PCIDevice *pci, Error **errp)
     msix_vector_use(pci, 0);
     name_pages(s);
     put_all_pages(s);
+    s->later = timer_new_ms(QEMU_CLOCK_REALTIME, resize, s);
     s->look.notify = on_look;
     x86_vpmu_add_look_notifier(&s->look);
 }
