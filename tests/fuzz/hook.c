@@ -12,8 +12,15 @@
 
 #include "tests/fuzz/check.h"
 
-static const char *const said[] = {"migrate",   "restore", "prepare", "release",
-                                   "reconnect", "started", ""};
+#define OPERATIONS (sizeof(operations) / sizeof(operations[0]))
+
+/* Those that the hook has, and two of which it wants nothing. */
+static const char *operation_of(uint8_t byte)
+{
+    const size_t n = byte % (OPERATIONS + 2);
+
+    return n < OPERATIONS ? operations[n].name : n == OPERATIONS ? "started" : "";
+}
 
 /* ---- vpmud, as far as the hook sees it ---- */
 
@@ -103,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < 4)
         return 0;
-    operation = (char *)said[data[0] % (sizeof(said) / sizeof(*said))];
+    operation = (char *)operation_of(data[0]);
     connected = answers[data[1] % (sizeof(answers) / sizeof(*answers))];
     answered = answers[data[2] % (sizeof(answers) / sizeof(*answers))];
     requests = 0;

@@ -154,6 +154,13 @@ static void prepare_guest(void)
     *field(VMCB_RIP) = (uintptr_t)guest_code;
 }
 
+static void prepare_injection(uint8_t *stack, uint64_t event)
+{
+    prepare_guest();
+    *field(VMCB_RSP) = (uintptr_t)stack + PAGE_SIZE;
+    *field(VMCB_EVENTINJ) = event;
+}
+
 static void put_guest_in_ring3(void)
 {
     *field(VMCB_CS) = SEL_USER_CODE | CODE_64 | DPL_3;
@@ -274,9 +281,7 @@ static void test_injection(void)
     trap_set_entry(EXC_BP, guest_iret);
     trap_set_entry(VECTOR_INJECTED, guest_iret);
     for (unsigned r = 0; r < ARRAY_SIZE(rows); r++) {
-        prepare_guest();
-        *field(VMCB_RSP) = (uintptr_t)stack + PAGE_SIZE;
-        *field(VMCB_EVENTINJ) = rows[r].event;
+        prepare_injection(stack, rows[r].event);
         report_equal(count_prepared(AMD_INSTRUCTIONS | EVTSEL_OS | GUEST_ONLY, 0), GUEST_INSNS + 1,
                      "injected %s: instructions", rows[r].name);
         report_equal(*field(VMCB_EXIT_CODE), EXIT_VMMCALL, "injected %s: the guest calls",
@@ -346,9 +351,7 @@ static void inject(struct trap_frame *frame)
 {
     (void)frame;
     for (unsigned n = 0; injecting && n < INJECTIONS; n++) {
-        prepare_guest();
-        *field(VMCB_RSP) = (uintptr_t)guest_stack + PAGE_SIZE;
-        *field(VMCB_EVENTINJ) = INJECT(0, VECTOR_INJECTED);
+        prepare_injection(guest_stack, INJECT(0, VECTOR_INJECTED));
         enter_guest((uintptr_t)vmcb);
         twice += *field(VMCB_RSP) != (uintptr_t)guest_stack + PAGE_SIZE - INTERRUPT_FRAME;
     }

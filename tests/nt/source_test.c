@@ -171,7 +171,7 @@ void vpmu_source(void)
 /* The device looks now and then. Work goes on until it has seen the counters run. */
 static bool host_has_looked(struct source *source)
 {
-    uint64_t deadline = time_now() + PATIENCE_S * 10000000ull;
+    uint64_t deadline = patience_end();
 
     while (time_now() < deadline) {
         const struct source_record *record;

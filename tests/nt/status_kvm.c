@@ -91,7 +91,7 @@ static unsigned count_in(const struct vpmu_states *now, uint32_t state)
 /* Works on processor 0 until all its counters are in a state; looks when a change is told. */
 static void work_to_state(HANDLE vpmu, uint32_t state, struct vpmu_states *now)
 {
-    uint64_t deadline = time_now() + PATIENCE_S * 10000000ull;
+    uint64_t deadline = patience_end();
     struct vpmu_host host = {0};
     struct user_request *request;
     ULONG returned;
@@ -183,12 +183,9 @@ void status_kvm_denied(void)
 /* Asks for so many counters; what the host answers. */
 static NTSTATUS resize(HANDLE vpmu, uint32_t gp, struct vpmu_host *host)
 {
-    struct user_request *request = vpmu_resize(vpmu, gp, 0, host);
-    ULONG returned;
+    bool done;
 
-    if (!user_ioctl_wait(request, PATIENCE_S * 1000))
-        user_ioctl_cancel(request);
-    return user_ioctl_end(request, &returned);
+    return status_end(vpmu_resize(vpmu, gp, 0, host), &done);
 }
 
 static void give_all_but_one(HANDLE vpmu, struct vpmu_host *host)
@@ -200,7 +197,7 @@ static void give_all_but_one(HANDLE vpmu, struct vpmu_host *host)
 /* The host's profiler takes what is given back when it comes to it, and gives it back later. */
 static void resize_program(void *argument)
 {
-    uint64_t deadline = time_now() + PATIENCE_S * 10000000ull;
+    uint64_t deadline = patience_end();
     HANDLE vpmu = vpmu_open();
     struct vpmu_host host = {0};
     NTSTATUS status;

@@ -32,15 +32,23 @@ PDEVICE_OBJECT status_bind(struct driver *driver)
     return device;
 }
 
-bool status_ends(struct user_request *request, NTSTATUS want, const char *what)
+NTSTATUS status_end(struct user_request *request, bool *done)
 {
     ULONG returned;
-    bool done = user_ioctl_wait(request, PATIENCE_MS);
+
+    *done = user_ioctl_wait(request, PATIENCE_MS);
+    if (!*done)
+        user_ioctl_cancel(request);
+    return user_ioctl_end(request, &returned);
+}
+
+bool status_ends(struct user_request *request, NTSTATUS want, const char *what)
+{
+    bool done;
+    NTSTATUS status = status_end(request, &done);
 
     check(done, "vpmu: %s: it ends", what);
-    if (!done)
-        user_ioctl_cancel(request);
-    vpmu_status_is(user_ioctl_end(request, &returned), want, what);
+    vpmu_status_is(status, want, what);
     return done;
 }
 

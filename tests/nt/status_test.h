@@ -13,6 +13,9 @@ void status_on_device(void (*program)(void *), void (*then)(PDEVICE_OBJECT));
 /** Removes the device, which must have interrupted. */
 void status_remove(PDEVICE_OBJECT device);
 
+/** Waits for the end of a request: its status; *done is false if it had to be cancelled. */
+NTSTATUS status_end(struct user_request *request, bool *done);
+
 /** Waits for the end of a request; false and a failed check if it does not come. */
 bool status_ends(struct user_request *request, NTSTATUS want, const char *what);
 

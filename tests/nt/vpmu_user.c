@@ -5,6 +5,14 @@
 #include "hal.h"
 #include "io.h"
 #include "process.h"
+#include "processor.h"
+
+#define PATIENCE_S 90u
+
+uint64_t patience_end(void)
+{
+    return time_now() + PATIENCE_S * 10000000ull;
+}
 
 unsigned processor_total(void)
 {

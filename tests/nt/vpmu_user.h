@@ -10,8 +10,8 @@
 #define HEADER(type) {sizeof(struct type), VPMU_IOCTL_VERSION}
 #define VERIFY_ITERATIONS 1000u
 
-/** How long a test waits for what the host does by its own clock; not a measurement. */
-#define PATIENCE_S 90u
+/** When (time_now()) a test stops to wait for what the host does by its own clock. */
+uint64_t patience_end(void);
 
 /** Active processors. */
 unsigned processor_total(void);

@@ -205,8 +205,8 @@ def fuzz(results, seed):
         after = bus.registers_of_device()
         for name in CONSTANT:
             results.equal(name, after[name], before[name])
-        results.equal("too many counters", (bus.resize(5, 7), wait_answer(bus))[1], INVALID_PARAMETER)
-        results.equal("all counters", (bus.resize(4, 7), wait_answer(bus))[1], SUCCESS)
+        results.equal("too many counters", answer_to(bus, 5, 7), INVALID_PARAMETER)
+        results.equal("all counters", answer_to(bus, 4, 7), SUCCESS)
         bus.vpmu()
         for vcpu in range(2):
             _, index, apic, _, records = bus.page(vcpu)
@@ -248,6 +248,12 @@ def wait_answer(bus):
     return status()
 
 
+def answer_to(bus, gp, fixed):
+    """What becomes of a request for so many counters."""
+    bus.resize(gp, fixed)
+    return wait_answer(bus)
+
+
 def pending(results, _):
     """While vpmud is silent the mailbox is shut; an answer of before a reset changes nothing."""
     with tempfile.TemporaryDirectory() as folder, start_vpmud() as daemon:
@@ -274,7 +280,7 @@ def pending(results, _):
             daemon.start()
             eventually(lambda: len(daemon.leases("live")) == 1, "the lease is not renewed")
             bus.wait_until("it grants again", lambda: granted_to(bus) == (4, 7))
-            results.equal("asked again", (bus.resize(3, 1), wait_answer(bus))[1], SUCCESS)
+            results.equal("asked again", answer_to(bus, 3, 1), SUCCESS)
 
 
 def paced(results, _):
@@ -282,7 +288,7 @@ def paced(results, _):
     with tempfile.TemporaryDirectory() as folder, Bus(folder, ON) as bus:
         bus.place()
         begin = time.monotonic()
-        answers = [(bus.resize(1 + n % 2, 0), wait_answer(bus))[1] for n in range(ASKED)]
+        answers = [answer_to(bus, 1 + n % 2, 0) for n in range(ASKED)]
         turns = (time.monotonic() - begin) / TURN_S
         results.equal("answers", set(answers), {SUCCESS})
         results.check("no more than its turns", ASKED <= AT_ONCE + turns + 1, f"{ASKED} in {turns:.0f} turns")

@@ -380,18 +380,14 @@ static void halt(void *unused)
 }
 
 /*
- * Stops the machine with the instruction that overflows: WRMSR, two MOVs and the OUT are counted.
- * pvpanic's port and bit: docs/specs/pvpanic.rst of QEMU.
+ * Stops the machine with the instruction that overflows: pmu_measure()'s WRMSR and CALL, two MOVs
+ * and the OUT are counted. pvpanic's port and bit: docs/specs/pvpanic.rst of QEMU.
  */
-#define STOP_INSNS 4
-void stop_machine(void);
+#define STOP_INSNS 5
+uint64_t stop_machine(uint64_t unused);
 extern const uint8_t stopped_at[];
 asm(".pushsection .text\n"
     "stop_machine:\n"
-    "    mov $0x38f, %ecx\n" /* IA32_PERF_GLOBAL_CTRL */
-    "    xor %edx, %edx\n"
-    "    mov $1, %eax\n"
-    "    wrmsr\n"
     "    mov $0x505, %edx\n"
     "    mov $1, %eax\n"
     "    out %al, %dx\n"
@@ -423,9 +419,8 @@ static void stop(void *unused)
     apic_write(APIC_LVT_PMI, VECTOR_PMI);
     client()->told = 0;
     sti();
-    stop_machine();
+    pmu_measure(MSR_GLOBAL_CTRL, 1, 0, stop_machine, 0);
     cli();
-    wrmsr(MSR_GLOBAL_CTRL, 0);
     trap_set(VECTOR_PMI, on_pmi);
     report_equal(stop_pmis, 1, "interrupts of the overflow");
     report_equal(stop_pmi_at, (uintptr_t)stopped_at, "where");

@@ -19,8 +19,11 @@ class Wine:
         self.guard = None
         self.folder = BUILD / "wine"
         self.folder.mkdir(parents=True, exist_ok=True)
+        left = list(self.folder.glob("prefix-*"))  # by a run that was killed
         # Another one each time: of the last, a server may be about to end.
         self.prefix = Path(tempfile.mkdtemp(prefix="prefix-", dir=self.folder))
+        for old in left:
+            shutil.rmtree(old, ignore_errors=True)
         self.env = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")} | {
             "WINEPREFIX": str(self.prefix),
             "WINEARCH": "win64",
